@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use leasehold_core::{Attempt, Claim, Error, ErrorKind, OwnerId, Result};
 use leasehold_mysql::{
-    Answers, BoxFuture, Columns, NamedClaim, Operations, Params, Sessions, Step, Value, batch, claim_row, micros,
-    named, text,
+    Answers, Apart, BoxFuture, Columns, NamedClaim, Operations, Params, Sessions, Step, Value, batch, claim_again,
+    claim_row, micros, named, text,
 };
 
 use crate::sql::Statements;
@@ -47,8 +47,10 @@ impl Claims {
         let (claim, params) = batch(&self.statements.try_acquire_batch, &rows, &[]);
         let (outcome, names) = batch(&self.statements.claimed, &rows, &[]);
         let (step, outcome) = (Step::new(Self::NAME, &claim).repeatable(), (&*outcome, Params::Positional(names)));
-        let Some(reply) = self.sessions.run_batch(step, Params::Positional(params), outcome, None).await? else {
-            return Ok(requests.iter().map(|_| None).collect());
+        let reply = match self.sessions.try_batch(step, Params::Positional(params), outcome, None).await? {
+            Ok(reply) => reply,
+            Err(Apart::Untouched) => return Ok(requests.iter().map(|_| None).collect()),
+            Err(Apart::InDoubt) => return Ok(claim_again(self, requests).await),
         };
         let mut held = HashMap::new();
         for row in &reply.rows {

@@ -22,14 +22,14 @@ pub use mysql_async::{Pool, Value};
 
 pub use crate::advisory_queue::queue::AdvisoryQueue;
 pub use crate::examination::{CURE, ExaminedTable, examine};
-pub use crate::group_commit::claims::{GroupedClaims, NamedClaim, claim_row};
+pub use crate::group_commit::claims::{GroupedClaims, NamedClaim, claim_again, claim_row};
 pub use crate::lease::releases::{ReleaseStatements, Releases};
 pub use crate::lease::scan::{Chunk, RangeScan};
 pub use crate::lease::statements::{Lease, LeaseStatements, RENEWAL_BATCH, RowKey, micros};
 pub use crate::lease::sweep::Sweep;
 pub use crate::names::TableName;
 pub use crate::schema::table::{Column, ColumnType, TableSchema};
-pub use crate::server::sessions::Sessions;
+pub use crate::server::sessions::{Apart, Sessions};
 pub use crate::settings::{ConnectionSettings, Opened};
 pub use crate::statement::batch::batch;
 pub use crate::statement::params::{Params, named, text};

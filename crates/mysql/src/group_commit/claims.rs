@@ -1,10 +1,11 @@
 use std::fmt;
 
-use leasehold_core::{Attempt, BoxFuture, Claim, GroupCommit, Operations, Result, Turns};
+use leasehold_core::{Answers, Attempt, BoxFuture, Claim, Error, GroupCommit, Operations, Result, Turns};
 use mysql_async::Value;
 
 use crate::lease::busy_rows::BusyRows;
 use crate::lease::statements::micros;
+use crate::server::sessions::in_doubt;
 use crate::statement::params::text;
 
 /// A claim, behind the name of the row that it is about.
@@ -41,6 +42,28 @@ impl<O: Operations<Request = NamedClaim, Answer = Attempt>> GroupedClaims<O> {
     }
 }
 
+/// Claims one by one what a batch may have granted already. Of that, an error says nothing: what was not sent alone may be held all
+/// the same, and has to be released.
+pub fn claim_again<'a, O>(operations: &'a O, requests: &'a [&'a NamedClaim]) -> BoxFuture<'a, Answers<O>>
+where
+    O: Operations<Request = NamedClaim, Answer = Attempt>,
+{
+    Box::pin(async move {
+        let mut answers: Answers<O> = Vec::new();
+        let mut doubt = None;
+        for request in requests {
+            let answer = match &doubt {
+                // Where the server is gone, each of the others would wait for the same.
+                Some(error) => Err(Error::clone(error)),
+                None => operations.alone(request).await.map_err(|error| in_doubt(O::NAME, &error)),
+            };
+            doubt = answer.as_ref().err().cloned();
+            answers.push(Some(answer));
+        }
+        answers
+    })
+}
+
 /// The values of a claim, as a statement about a [`batch`](crate::batch()) of claims takes them: name, label, reason, owner,
 /// lease in microseconds.
 pub fn claim_row((name, claim): &NamedClaim) -> Vec<Value> {
@@ -59,7 +82,7 @@ mod tests {
     use std::time::Duration;
 
     use futures::future::join_all;
-    use leasehold_core::{Answers, LockKey, Mode};
+    use leasehold_core::{LockKey, Mode};
     use tokio::task::yield_now;
 
     use super::*;

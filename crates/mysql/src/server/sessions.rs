@@ -162,14 +162,32 @@ impl Sessions {
         outcome: (&'a str, Params),
         all: Option<u64>,
     ) -> BoxFuture<'a, Result<Option<Reply>>> {
+        Box::pin(async move { self.try_batch(step, params, outcome, all).await.map(std::result::Result::ok) })
+    }
+
+    /// The same, and whether what is left to statements of their own may have been applied.
+    ///
+    /// # Errors
+    /// The errors of [`run`](Self::run).
+    ///
+    /// # Cancel safety
+    /// As for [`run_batch`](Self::run_batch).
+    pub fn try_batch<'a>(
+        &'a self,
+        step: Step<'a>,
+        params: Params,
+        outcome: (&'a str, Params),
+        all: Option<u64>,
+    ) -> BoxFuture<'a, Result<std::result::Result<Reply, Apart>>> {
         Box::pin(async move {
             let FailedSend { error, recovery } = match self.send_batch(step, params, outcome, all).await {
-                Ok(reply) => return Ok(Some(reply)),
+                Ok(reply) => return Ok(Ok(reply)),
                 Err(failed) => failed,
             };
             match recovery {
-                Recovery::Resend | Recovery::Reconnect => Ok(None),
-                Recovery::KillSession(broken) if step.repeatable && self.kill(&broken).await => Ok(None),
+                Recovery::Resend if error.kind() == ErrorKind::Indeterminate => Ok(Err(Apart::InDoubt)),
+                Recovery::Resend | Recovery::Reconnect => Ok(Err(Apart::Untouched)),
+                Recovery::KillSession(broken) if step.repeatable && self.kill(&broken).await => Ok(Err(Apart::InDoubt)),
                 Recovery::KillSession(_) | Recovery::GiveUp => Err(error),
             }
         })
@@ -258,6 +276,15 @@ impl Sessions {
     }
 }
 
+/// A batch whose rows are asked for by statements of their own.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Apart {
+    /// It changed nothing.
+    Untouched,
+    /// Nobody knows what it changed, and it is over.
+    InDoubt,
+}
+
 fn pool_of(step: Step<'_>) -> PoolKind {
     if step.reserved { PoolKind::Reserved } else { PoolKind::Common }
 }
@@ -266,6 +293,6 @@ fn pool_of(step: Step<'_>) -> PoolKind {
 const NO_SUCH_SESSION: u16 = 1094;
 
 /// The error where an earlier sending may have been applied, whatever became of the last one.
-fn in_doubt(operation: &'static str, last: &Error) -> Error {
+pub(crate) fn in_doubt(operation: &'static str, last: &Error) -> Error {
     Error::new(ErrorKind::Indeterminate, operation).detail(format!("the connection broke, and then: {last}"))
 }
