@@ -2,9 +2,9 @@
 
 use std::time::Duration;
 
-use leasehold_etcd::{Admin, Backed, Backend, ErrorKind, Etcd, LockGuard, Locker, LockerExt, RwLockerExt, Wait};
+use leasehold_etcd::{Admin, ErrorKind, Etcd, LockGuard, Locker, LockerExt, RwLockerExt, Wait};
 use leasehold_testkit::etcd::Cluster;
-use leasehold_testkit::{Proxy, Silenced, eventually, test};
+use leasehold_testkit::{Proxy, eventually, test};
 
 use crate::clients::{clients, key, patient, take};
 
@@ -133,14 +133,4 @@ async fn without_a_majority_the_error_says_so_and_comes_in_time() {
     assert!(held.is_held());
     held.release().await.unwrap();
     take(&theirs, "held", TTL).await.release().await.unwrap();
-}
-
-#[test(multi_thread, server)]
-async fn closing_ends_while_the_servers_are_silent() {
-    let cluster = Cluster::one(&[]).await;
-    let proxy = Proxy::start(cluster.ports()[0]);
-    let [ours, theirs] = clients(&proxy.url(&cluster.url())).await;
-    let answers_within = ours.engine().backend().answers_within();
-    let silenced = Silenced { beside: ours.clone(), ours: ours.clone(), theirs, answers_within };
-    silenced.closing_ends(|| proxy.black_hole_all(), ours.close()).await;
 }

@@ -4,11 +4,11 @@ use std::time::Duration;
 
 use futures::future::join_all;
 use leasehold_etcd::{
-    Admin, Backed, Backend, Claim, Error, ErrorKind, Etcd, FencingToken, GrantRef, Health, KIND, LeaseStatus,
-    LockOptions, Locker, LockerExt, Mode, Notification, OwnerId, RwLockerExt,
+    Admin, Backed, Backend, Claim, ErrorKind, Etcd, FencingToken, GrantRef, Health, KIND, LeaseStatus, LockOptions,
+    Locker, LockerExt, Mode, Notification, OwnerId, RwLockerExt,
 };
 use leasehold_testkit::etcd::Cluster;
-use leasehold_testkit::{PATIENCE, eventually, test, tokens_grow_although_all_is_forgotten};
+use leasehold_testkit::{PATIENCE, eventually, test};
 
 use crate::clients::{clients, key, patient, take};
 
@@ -67,30 +67,6 @@ async fn a_user_needs_the_rights_that_the_readme_names_and_no_more() {
     assert!(refused(url("app:hunter2%2F@", "other")).await.contains("lacks the rights"));
     assert!(refused(url("app:hunter2wrong@", "billing")).await.contains("check user and password"));
     assert!(refused(url("", "billing")).await.contains("wants a user"));
-}
-
-#[test(multi_thread, server)]
-async fn tokens_grow_after_all_data_was_lost() {
-    let mut cluster = Cluster::one(&[]).await;
-    let url = cluster.url();
-    let [ours, theirs] = clients(&url).await;
-    let old = take(&theirs, "old", Duration::from_secs(60)).await;
-    let grant = async || {
-        let guard = ours.lock("k").await?;
-        let token = guard.fencing_token();
-        guard.release().await?;
-        Ok::<_, Error>(token)
-    };
-    let forgets = async || {
-        cluster.wipe(0).unwrap();
-        eventually("it answers", async || Etcd::connect(&url).await.is_ok()).await;
-        // A client that still knows the old base.
-        let next = ours.acquire(&key("k"), &patient()).await?.unwrap();
-        Ok(next.fencing_token())
-    };
-    tokens_grow_although_all_is_forgotten(grant, forgets).await.unwrap();
-    eventually("its holder is told", async || matches!(old.renew().await.unwrap_err().kind(), ErrorKind::Lost(_)))
-        .await;
 }
 
 #[test(multi_thread, server)]

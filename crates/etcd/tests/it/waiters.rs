@@ -2,13 +2,12 @@
 
 use std::time::Duration;
 
-use futures::future::{join_all, try_join_all};
 use futures::poll;
-use leasehold_etcd::{Attempt, Backed, Backend, Claim, Clock, Etcd, LocalHandoff, LockerExt, Mode, Notification};
+use leasehold_etcd::{Attempt, Backed, Backend, Claim, Clock, Etcd, LockerExt, Mode, Notification};
 use leasehold_testkit::etcd::Cluster;
 use leasehold_testkit::{PATIENCE, Proxy, eventually, test};
 
-use crate::clients::{clients, count, key, take, watches};
+use crate::clients::{clients, count, key, take};
 
 #[test(multi_thread, server)]
 async fn a_caller_that_is_not_polled_while_it_connects_stalls_nobody() {
@@ -57,25 +56,6 @@ async fn a_waiter_asks_nothing_when_others_wait_for_other_keys() {
     held.swap_remove(0).release().await.unwrap();
     let told = tokio::time::timeout(PATIENCE, listener).await.expect("nothing was told").unwrap();
     assert!(matches!(told, Notification::Granted { owner, .. } if owner == claims[0].owner), "{told:?}");
-}
-
-/// A watch that stays open is told of nothing, but the server keeps it, and the client ends a connection that has very many.
-#[test(multi_thread, server)]
-async fn a_watch_ends_with_the_wait() {
-    const CLIENTS: u64 = 3;
-    let cluster = Cluster::one(&[]).await;
-    let port = cluster.ports()[0];
-    let connect = async |_| Etcd::builder().url(cluster.url()).local_handoff(LocalHandoff::off()).connect().await;
-    let clients = try_join_all((0..CLIENTS).map(connect)).await.unwrap();
-    join_all(clients.iter().map(async |locks| {
-        for _ in 0..100 {
-            take(locks, "k", Duration::from_secs(60)).await.release().await.unwrap();
-        }
-    }))
-    .await;
-    assert!(count(port, "\"Watch\"") > 2 * CLIENTS, "nobody had to wait");
-    eventually("watches have ended", async || watches(port) <= CLIENTS).await;
-    drop(clients);
 }
 
 /// A place in the line that an earlier request of the same claim wrote so late that this request did not see it yet.

@@ -9,7 +9,6 @@ use leasehold_testkit::mysql::Server;
 use leasehold_testkit::{Proxy, needs_or_why, shown, test};
 use mysql_async::prelude::Queryable;
 use tokio::net::TcpListener;
-use tokio::task::JoinSet;
 
 #[test(server)]
 async fn a_statement_that_was_given_up_is_ended_in_the_server() {
@@ -75,27 +74,6 @@ async fn a_statement_that_the_server_undid_because_of_another_session_is_sent_ag
     let mut observer = server.session().await.unwrap();
     let tries: Option<u64> = observer.query_first("SELECT COUNT(*) FROM leasehold.tries").await.unwrap();
     assert_eq!(tries, Some(3));
-}
-
-#[test(server)]
-async fn closing_ends_the_waits_for_a_connection() {
-    let server = needs_or_why("MariaDB or MySQL", Server::start(&[]).await);
-    let sessions = Sessions::at(&format!("{}&pool_max=1", server.url())).unwrap();
-    server.pause();
-    // One connects to a server that never answers, and the other waits for the connection of the first.
-    let mut waits = JoinSet::new();
-    for _ in 0..2 {
-        let sessions = sessions.clone();
-        waits.spawn(async move { sessions.run(Step::new("test", "DO 1"), Params::Empty).await });
-    }
-    tokio::time::sleep(Duration::from_millis(300)).await;
-    sessions.close().await;
-    while let Some(answer) = waits.join_next().await {
-        let error = answer.unwrap().unwrap_err();
-        assert_eq!(error.kind(), ErrorKind::Closed, "{error}");
-    }
-    let late = sessions.run(Step::new("test", "DO 1").reserved(), Params::Empty).await.unwrap_err();
-    assert_eq!(late.kind(), ErrorKind::Closed, "{late}");
 }
 
 #[test(multi_thread, server)]

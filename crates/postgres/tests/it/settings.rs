@@ -1,11 +1,11 @@
 use std::time::Duration;
 
 use leasehold_postgres::{
-    Admin, Backed, Backend, Claim, Error, ErrorKind, Health, KIND, LockKey, LockOptions, Locker, LockerExt, Mode,
-    Postgres, RwLocker, RwLockerExt,
+    Admin, Backed, Backend, Claim, ErrorKind, Health, KIND, LockKey, LockOptions, Locker, LockerExt, Mode, Postgres,
+    RwLocker, RwLockerExt,
 };
 use leasehold_testkit::postgres::Server;
-use leasehold_testkit::{eventually, test, tokens_grow_although_all_is_forgotten};
+use leasehold_testkit::{eventually, test};
 
 use crate::contention::crowd;
 use crate::sql::{clients, number, patient, server, session, sql};
@@ -171,24 +171,6 @@ async fn collected_rows_do_not_take_tokens_back() {
     assert_eq!(number(&server.url(), "SELECT count(*) FROM leasehold.locks").await, 1);
     assert!(held.is_held() && locks.try_lock("held").await.unwrap().is_none());
     assert!(locks.lock("k").await.unwrap().fencing_token() > token);
-}
-
-#[test(multi_thread, server)]
-async fn tokens_grow_when_the_tables_are_emptied() {
-    let server = server(&[]).await;
-    let [locks, _] = clients(&server.url()).await;
-    let session = session(&server.url()).await;
-    let grant = async || {
-        let guard = locks.lock("k").await?;
-        let token = guard.fencing_token();
-        guard.release().await?;
-        Ok::<_, Error>(token)
-    };
-    let forgets = async || {
-        session.batch_execute("TRUNCATE leasehold.locks, leasehold.readers").await.unwrap();
-        grant().await
-    };
-    tokens_grow_although_all_is_forgotten(grant, forgets).await.unwrap();
 }
 
 #[test(multi_thread, server)]

@@ -4,20 +4,11 @@ use std::time::Duration;
 
 use leasehold_core::{Attempt, Backend, Claim, LockKey, Mode};
 use leasehold_redis_reentrant::{LockerExt, RedisReentrant, Result};
-use leasehold_testkit::redis::{
-    Server, batches_give_counters_their_whole_time, grows_old, is_kept_for, tokens_grow_although_the_server_forgets,
-};
+use leasehold_testkit::redis::{Server, batches_give_counters_their_whole_time, grows_old, is_kept_for};
 use leasehold_testkit::{needs, test};
 
 const FENCE: &str = "{leasehold:k}:fence";
 const LOCK: &str = "{leasehold:k}:lock";
-
-#[test]
-async fn tokens_of_a_busy_key_grow_when_the_server_forgets_everything() -> Result<()> {
-    let server = needs("redis-server", Server::start(&[]).await);
-    let locks = RedisReentrant::connect(&server.url()).await?.session();
-    tokens_grow_although_the_server_forgets(&server, &locks).await
-}
 
 #[test]
 async fn a_counter_that_is_ahead_of_the_clock_waits_for_it() -> Result<()> {

@@ -1,11 +1,11 @@
-//! What closing, and a try, promise where the server is silent, on a private server; without one it is ignored.
+//! What a try promises where the server is silent, on a private server; without one it is ignored.
 
 use std::time::Duration;
 
 use leasehold_core::Backend;
 use leasehold_redis_single::{Backed, RedisSingle};
 use leasehold_testkit::redis::Server;
-use leasehold_testkit::{Silenced, eventually, needs, test};
+use leasehold_testkit::{Silenced, needs, test};
 
 async fn silenced(server: &Server) -> Silenced<RedisSingle> {
     let connect = async || {
@@ -16,16 +16,6 @@ async fn silenced(server: &Server) -> Silenced<RedisSingle> {
     let answers_within = ours.engine().backend().answers_within();
     assert_eq!(answers_within, Duration::from_millis(300));
     Silenced { beside: ours.clone(), ours, theirs, answers_within }
-}
-
-#[test(multi_thread)]
-async fn closing_ends_while_the_server_is_silent() {
-    let server = needs("redis-server", Server::start(&[]).await);
-    let silenced = silenced(&server).await;
-    silenced.closing_ends(|| server.pause(), silenced.ours.close()).await;
-    server.resume();
-    eventually("only the other client is connected", async || server.clients().await == 1).await;
-    drop(silenced);
 }
 
 #[test(multi_thread)]

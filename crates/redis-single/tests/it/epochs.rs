@@ -4,19 +4,10 @@ use std::time::Duration;
 
 use leasehold_core::{Attempt, Backend, Claim, FencingToken, LocalHandoff, LockKey, Mode};
 use leasehold_redis_single::{LockerExt, RedisSingle, Result};
-use leasehold_testkit::redis::{
-    Server, batches_give_counters_their_whole_time, grows_old, is_kept_for, tokens_grow_although_the_server_forgets,
-};
+use leasehold_testkit::redis::{Server, batches_give_counters_their_whole_time, grows_old, is_kept_for};
 use leasehold_testkit::{eventually, needs, test};
 
 const FENCE: &str = "{leasehold:k}:fence";
-
-#[test]
-async fn tokens_of_a_busy_key_grow_when_the_server_forgets_everything() -> Result<()> {
-    let server = needs("redis-server", Server::start(&[]).await);
-    let locks = RedisSingle::builder().url(server.url()).local_handoff(LocalHandoff::off()).connect().await?;
-    tokens_grow_although_the_server_forgets(&server, &locks).await
-}
 
 /// The server's clock as epochs count.
 async fn clock(server: &Server) -> u64 {

@@ -8,11 +8,9 @@ use std::time::Duration;
 use futures::future::{JoinAll, join_all};
 use futures::poll;
 use leasehold_core::{Attempt, Backend, Claim, GrantRef, LeaseStatus};
-use leasehold_redis_single::{
-    Error, ErrorKind, LockKey, LockOptions, Locker, LockerExt, Mode, RedisSingle, RedisSingleBackend, Result,
-};
+use leasehold_redis_single::{Error, ErrorKind, LockKey, LockerExt, Mode, RedisSingle, RedisSingleBackend, Result};
 use leasehold_testkit::redis::{Answer, Server};
-use leasehold_testkit::{a_runtime_that_rests_stalls_nobody, eventually, needs, test};
+use leasehold_testkit::{eventually, needs, test};
 
 /// So many commands leave before anything waits.
 const ENOUGH: usize = 2;
@@ -22,10 +20,7 @@ const FULL: usize = 32;
 const FEW: usize = 4;
 
 async fn connect(server: &Server) -> RedisSingleBackend {
-    connect_with(server, Duration::from_secs(60)).await
-}
-
-async fn connect_with(server: &Server, limit: Duration) -> RedisSingleBackend {
+    let limit = Duration::from_secs(60);
     let backend = RedisSingle::builder().url(server.url()).command_timeout(limit).backend().await.expect("connected");
     // The server learns the scripts, so that each step is one command.
     let claim = claim("warm-up");
@@ -271,77 +266,6 @@ async fn a_cancelled_caller_loses_no_grant_and_leaves_nothing_behind() {
     }
 }
 
-#[test]
-async fn a_caller_that_is_cancelled_leaves_no_entry_in_redis() -> Result<()> {
-    let server = needs("redis-server", Server::start(&[]).await);
-    let builder = RedisSingle::builder().url(server.url()).command_timeout(Duration::from_secs(60));
-    let locker = builder.connect().await?;
-    let keys: Vec<_> = (0..50).map(|number| LockKey::new(format!("k{number}")).unwrap()).collect();
-    let options = LockOptions::new().ttl(Duration::from_secs(3600));
-    server.pause();
-    let all = begin(keys.iter().map(|key| locker.acquire(key, &options))).await;
-    drop(all);
-    server.resume();
-    let guard = locker.lock("k49").await?;
-    guard.release().await?;
-    eventually("all are given back", async || locks(&server).await == 0).await;
-    Ok(())
-}
-
-fn kinds(attempts: Vec<Result<Attempt>>) -> Vec<ErrorKind> {
-    attempts.into_iter().map(|attempt| attempt.expect_err("refused")).map(|error| error.kind()).collect()
-}
-
-#[test]
-async fn when_the_server_dies_what_was_sent_is_unknown_and_the_rest_was_not_done() {
-    let mut server = needs("redis-server", Server::start(&[]).await);
-    let backend = connect(&server).await;
-    let claims = claims(ENOUGH + FULL + 5);
-    server.pause();
-    let mut all = begin(claims.iter().map(|claim| backend.try_acquire(claim))).await;
-    // The full batch is sent by a task of its own.
-    tokio::time::sleep(Duration::from_millis(50)).await;
-    assert!(poll!(&mut all).is_pending());
-    server.kill();
-    let kinds = kinds(all.await);
-    assert!(kinds[..ENOUGH + FULL].iter().all(|kind| *kind == ErrorKind::Indeterminate), "{kinds:?}");
-    assert!(kinds[ENOUGH + FULL..].iter().all(|kind| *kind == ErrorKind::Unavailable), "{kinds:?}");
-    server.restart().await;
-    eventually("it goes on", async || backend.try_acquire(&claims[0]).await.is_ok()).await;
-}
-
-#[test]
-async fn behind_a_server_that_falls_silent_nobody_waits_for_longer_than_one_command() {
-    let server = needs("redis-server", Server::start(&[]).await);
-    let backend = connect_with(&server, Duration::from_millis(500)).await;
-    let claims = claims(ENOUGH + 5);
-    server.pause();
-    let kinds = kinds(begin(claims.iter().map(|claim| backend.try_acquire(claim))).await.await);
-    server.resume();
-    assert!(kinds[..ENOUGH].iter().all(|kind| *kind == ErrorKind::Indeterminate), "{kinds:?}");
-    assert!(kinds[ENOUGH..].iter().all(|kind| *kind == ErrorKind::Unavailable), "{kinds:?}");
-    eventually("what was sent is done", async || locks(&server).await == ENOUGH).await;
-    // What was not sent was not done: 2 of 7.
-    eventually("it goes on", async || backend.try_acquire(&claims[ENOUGH]).await.is_ok()).await;
-    assert_eq!(locks(&server).await, ENOUGH + 1);
-}
-
-#[test]
-async fn a_closed_connection_answers_everybody() {
-    let server = needs("redis-server", Server::start(&[]).await);
-    let backend = connect(&server).await;
-    let claims = claims(ENOUGH + 5);
-    server.pause();
-    let all = begin(claims.iter().map(|claim| backend.try_acquire(claim))).await;
-    let closing = async {
-        backend.close().await;
-        server.resume();
-    };
-    let (attempts, ()) = futures::join!(all, closing);
-    assert_eq!(attempts.len(), ENOUGH + 5);
-    assert_eq!(backend.try_acquire(&claim("k")).await.unwrap_err().kind(), ErrorKind::Closed);
-}
-
 #[test(multi_thread, quiet)]
 async fn a_thousand_tasks_on_two_threads_get_what_is_theirs() -> Result<()> {
     let server = needs("redis-server", Server::start(&[]).await);
@@ -362,12 +286,5 @@ async fn a_thousand_tasks_on_two_threads_get_what_is_theirs() -> Result<()> {
     }
     assert_eq!(locks(&server).await, 0);
     assert!(server.calls("evalsha").await < 10_000 / 4, "they hardly left together");
-    Ok(())
-}
-
-#[test(multi_thread)]
-async fn a_runtime_that_rests_keeps_nobody_waiting() -> Result<()> {
-    let server = needs("redis-server", Server::start(&[]).await);
-    a_runtime_that_rests_stalls_nobody(RedisSingle::connect(&server.url()).await?).await;
     Ok(())
 }

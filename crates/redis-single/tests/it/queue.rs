@@ -215,22 +215,6 @@ async fn a_grant_whose_notification_is_lost_is_found_by_asking_again() -> Result
 }
 
 #[test]
-async fn a_waiter_whose_notifications_break_is_granted_the_key_all_the_same() -> Result<()> {
-    let server = needs("redis-server", Server::start(&[]).await);
-    let (here, there) = (locker(&server).await?, locker(&server).await?);
-    for _ in 0..5 {
-        let held = here.lock("k").await?;
-        let there = there.clone();
-        let waiting = tokio::spawn(async move { there.lock("k").await });
-        eventually("it has a place", async || places(&server).await == 1).await;
-        server.ask(&["CLIENT", "KILL", "TYPE", "pubsub"]).await;
-        let _ = held.release().await?;
-        assert!(waiting.await.unwrap()?.is_held());
-    }
-    Ok(())
-}
-
-#[test]
 async fn without_permission_to_subscribe_waiters_keep_their_places_and_ask() -> Result<()> {
     let server = needs("redis-server", Server::start(&[]).await);
     server.ask(&["ACL", "SETUSER", "app", "reset", "on", ">pw", "+@all", "~*", "resetchannels"]).await;

@@ -1,7 +1,6 @@
 //! What cannot work is refused with a typed error, and nothing changes. The tests start the servers they need;
 //! without `redis-server` they are ignored.
 
-use std::error::Error as _;
 use std::time::Duration;
 
 use leasehold_redis_single::{
@@ -95,31 +94,6 @@ async fn a_wrong_or_missing_password_says_which_server() {
         assert!(told.contains("connect on redis-single") && told.contains(&server.port().to_string()), "{told}");
         assert!(told.contains("password"), "{told}");
     }
-}
-
-#[test]
-async fn a_refusal_by_acl_is_for_good_and_ends_a_wait_at_once() -> Result<()> {
-    let server = needs("redis-server", Server::start(&[]).await);
-    let everything = RedisSingle::connect(&server.url()).await?;
-    let _guard = everything.lock("k").await?;
-    let url = user(&server, &["+@all", "~*", "&*"]).await;
-    let locks = RedisSingle::connect(&url).await?;
-    let waiting = tokio::spawn({
-        let locks = locks.clone();
-        async move { locks.acquire(&LockKey::new("k")?, &LockOptions::new()).await }
-    });
-    let before = server.calls("evalsha").await;
-    eventually("it waits", async || server.calls("evalsha").await > before).await;
-    for (rules, what) in [("-evalsha", "evalsha"), ("resetkeys", "keys")] {
-        server.ask(&["ACL", "SETUSER", "app", rules]).await;
-        let error = locks.try_lock("other").await.unwrap_err();
-        assert_eq!(error.kind(), ErrorKind::Backend, "{what}: {error}");
-        assert!(error.source().unwrap().to_string().contains("NOPERM"), "{what}: {}", shown(&error));
-    }
-    // Without a limit: only the refusal ends it.
-    let error = waiting.await.unwrap().unwrap_err();
-    assert_eq!(error.kind(), ErrorKind::Backend);
-    Ok(())
 }
 
 #[test]
@@ -233,22 +207,6 @@ async fn a_counter_that_cannot_count_is_an_error() -> Result<()> {
     server.ask(&["SET", "{leasehold:k}:fence", "epoch 140737488355325"]).await;
     let guard = locks.try_lock("k").await?.unwrap();
     assert_eq!(guard.fencing_token().unwrap().epoch(), 140_737_488_355_326);
-    Ok(())
-}
-
-#[test]
-async fn a_full_server_refuses_for_the_moment_and_what_is_held_can_be_given_back() -> Result<()> {
-    let server = needs("redis-server", Server::start(&[]).await);
-    let locks = RedisSingle::connect(&server.url()).await?;
-    let guard = locks.lock("held").await?;
-    server.ask(&["CONFIG", "SET", "maxmemory", "1"]).await;
-    let error = locks.try_lock("k").await.unwrap_err();
-    assert_eq!(error.kind(), ErrorKind::Unavailable, "{}", shown(&error));
-    assert!(error.to_string().contains("out of memory"), "{error}");
-    guard.renew().await?;
-    assert_eq!(guard.release().await?, leasehold_redis_single::ReleaseOutcome::Released);
-    server.ask(&["CONFIG", "SET", "maxmemory", "0"]).await;
-    assert!(locks.try_lock("k").await?.is_some());
     Ok(())
 }
 

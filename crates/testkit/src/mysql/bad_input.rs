@@ -6,17 +6,12 @@
     reason = "tests, whose names say what they show"
 )]
 
-use std::time::Duration;
-
 use leasehold_core::conformance::error_text;
-use leasehold_core::{
-    Admin, Backed, Clock, Error, ErrorKind, LockKey, LockOptions, Locker, LockerExt, ReleaseOutcome, Wait,
-};
+use leasehold_core::{Backed, Error, ErrorKind, LockerExt};
 use mysql_async::Pool;
 use mysql_async::prelude::Queryable;
 
 use super::server::Server;
-use super::steps::row_lock;
 use super::subject::Subject;
 use leasehold_mysql::ConnectionSettings;
 
@@ -154,136 +149,4 @@ pub async fn a_pool_of_the_callers_does_not_show_its_password_either<S: Subject>
     let guard = locks.lock("k").await.unwrap();
     assert!(!format!("{locks:?} {own:?} {guard:?}").contains("canary"));
     locks.engine().close().await;
-}
-
-pub async fn a_read_only_server_is_a_transient_fault<S: Subject>() {
-    let server = Server::needed(&[]).await;
-    S::migrate_at(&server.url()).await.unwrap();
-    let rights = "GRANT SELECT, INSERT, UPDATE ON leasehold.* TO u@'%'";
-    server.sql(&["CREATE USER u@'%'", rights, "SET GLOBAL read_only = 1"]).await;
-    let locks = S::connect_to(&server.url_of("u", "")).await.unwrap();
-    let error = locks.try_lock("k").await.unwrap_err();
-    assert_eq!(error.kind(), ErrorKind::Unavailable);
-    assert!(error.to_string().contains("read-only"), "{error}");
-    // A waiter is there when it becomes a primary again.
-    let waits = locks.lock("k");
-    let (guard, ()) = tokio::join!(waits, server.sql(&["DO SLEEP(0.3)", "SET GLOBAL read_only = 0"]));
-    guard.unwrap().release().await.unwrap();
-}
-
-pub async fn a_server_without_connections_left_is_a_transient_fault<S: Subject>() {
-    let server = Server::needed(&["--max-connections=10"]).await;
-    S::migrate_at(&server.url()).await.unwrap();
-    let mut taken = Vec::new();
-    // One more than the limit is kept for an administrator.
-    while let Ok(session) = server.session().await {
-        taken.push(session);
-    }
-    let error = refusal::<S>(&server.url()).await;
-    assert_eq!(error.kind(), ErrorKind::Unavailable);
-    assert!(error.to_string().contains("no connection left"), "{error}");
-    drop(taken);
-    let clock = Clock::system();
-    let limit = clock.now().plus(Duration::from_secs(20));
-    while let Err(error) = S::connect_to(&server.url()).await {
-        assert!(error.is_transient() && clock.now() < limit, "{error}");
-        tokio::time::sleep(Duration::from_millis(20)).await;
-    }
-}
-
-pub async fn killed_sessions_cost_nothing_but_a_reconnection<S: Subject>() {
-    let server = Server::needed(&[]).await;
-    S::migrate_at(&server.url()).await.unwrap();
-    let locks = S::connect_to(&server.url()).await.unwrap();
-    let kill_all = || async {
-        let mut session = server.session().await.unwrap();
-        let others = "SELECT id FROM information_schema.processlist WHERE user = 'root' AND id <> CONNECTION_ID()";
-        let ids: Vec<u64> = session.query(others).await.unwrap();
-        let killed = ids.len();
-        for id in ids {
-            // It may have gone by itself.
-            drop(session.query_drop(format!("KILL CONNECTION {id}")).await);
-        }
-        killed
-    };
-    let guard = locks.lock("k").await.unwrap();
-    assert_ne!(kill_all().await, 0);
-    guard.renew().await.unwrap();
-    assert_ne!(kill_all().await, 0);
-    assert!(locks.try_lock("k").await.unwrap().is_none());
-    let waits = async {
-        let key = LockKey::new("k").unwrap();
-        locks.acquire(&key, &LockOptions::new().wait(Wait::UpTo(Duration::from_secs(20)))).await
-    };
-    let (waited, ()) = tokio::join!(waits, async {
-        kill_all().await;
-        drop(guard);
-    });
-    waited.unwrap().expect("it was released").release().await.unwrap();
-}
-
-pub async fn a_server_that_dies_loses_no_lock_and_keeps_none<S: Subject>() {
-    let mut server = Server::needed(&[]).await;
-    S::migrate_at(&server.url()).await.unwrap();
-    let locks = S::connect_to(&server.url()).await.unwrap();
-    let key = LockKey::new("k").unwrap();
-    let held = locks.acquire(&key, &LockOptions::new().ttl(Duration::from_secs(60))).await.unwrap().unwrap();
-
-    server.kill();
-    assert!(held.renew().await.unwrap_err().is_transient());
-    assert!(locks.try_lock("other").await.unwrap_err().is_transient());
-    server.restart().await.unwrap();
-    // The row survived, and so did the lease; the renewal finds it.
-    held.renew().await.unwrap();
-    assert!(held.is_held());
-    let seen = locks.inspect(&key).await.unwrap();
-    assert_eq!(seen.holders[0].token, held.fencing_token());
-
-    // The waiter rides it out; the release whose outcome was unknown is settled in the background.
-    let waiter = tokio::spawn({
-        let (locks, key) = (S::connect_to(&server.url()).await.unwrap(), key.clone());
-        async move { locks.lock(&key).await }
-    });
-    server.kill();
-    let outcome = held.release().await;
-    assert!(outcome.as_ref().is_err_and(Error::is_transient), "{outcome:?}");
-    server.restart().await.unwrap();
-    let guard = waiter.await.unwrap().unwrap();
-    assert_eq!(guard.release().await.unwrap(), ReleaseOutcome::Released);
-}
-
-/// Kills the server while this step waits in it for the key's row, and starts it again.
-async fn dies_amid<S: Subject, T>(server: &mut Server, step: impl Future<Output = T>) -> T {
-    let other = row_lock::<S>(server).await;
-    let mut step = std::pin::pin!(step);
-    let underway = tokio::time::timeout(Duration::from_millis(200), step.as_mut()).await;
-    assert!(underway.is_err(), "it did not wait for the row");
-    server.kill();
-    drop(other);
-    let outcome = step.await;
-    server.restart().await.unwrap();
-    outcome
-}
-
-pub async fn a_step_that_the_server_dies_amid_is_settled<S: Subject>() {
-    let mut server = Server::needed(&[]).await;
-    S::migrate_at(&server.url()).await.unwrap();
-    let locks = S::connect_to(&server.url()).await.unwrap();
-    locks.lock("k").await.unwrap().release().await.unwrap();
-
-    let claimed = dies_amid::<S, _>(&mut server, locks.try_lock("k")).await;
-    assert!(claimed.as_ref().is_err_and(Error::is_transient), "{claimed:?}");
-    let guard = S::connect_to(&server.url()).await.unwrap().try_lock("k").await.unwrap();
-    let guard = guard.expect("a claim that nobody answered holds the key");
-
-    let renewed = dies_amid::<S, _>(&mut server, guard.renew()).await;
-    assert!(renewed.as_ref().is_err_and(Error::is_transient), "{renewed:?}");
-    guard.renew().await.unwrap();
-
-    let released = dies_amid::<S, _>(&mut server, guard.release()).await;
-    assert!(released.as_ref().is_err_and(Error::is_transient), "{released:?}");
-    // Its lease has most of half a minute left, and the answer is found out before.
-    let patience = LockOptions::new().wait(Wait::UpTo(Duration::from_secs(15)));
-    let next = locks.acquire(&LockKey::new("k").unwrap(), &patience).await.unwrap();
-    next.expect("the key stays locked").release().await.unwrap();
 }

@@ -13,16 +13,12 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use futures::future::join_all;
-use leasehold_core::{
-    Attempt, Backend, Claim, Clock, FencingToken, LeaseStatus, LockKey, LockOptions, Locker, LockerExt, Renewal,
-    Result, Wait,
-};
+use leasehold_core::{Attempt, Backend, Claim, Clock, FencingToken, LeaseStatus, Renewal, Result};
 use mysql_async::prelude::Queryable;
 
 use super::server::Server;
-use super::steps::{claim, migrated};
+use super::steps::claim;
 use super::subject::Subject;
-use crate::a_runtime_that_rests_stalls_nobody;
 use LeaseStatus::{ForceReleased, Held, NotHeld};
 use leasehold_mysql::ConnectionSettings;
 
@@ -49,12 +45,6 @@ async fn release_all(store: &impl Backend, claims: &[Claim]) -> Vec<Result<Lease
 
 fn is_granted(attempt: &Result<Attempt>) -> bool {
     matches!(attempt, Ok(Attempt::Granted { epoch: Some(_) }))
-}
-
-pub async fn a_runtime_that_rests_keeps_nobody_waiting<S: Subject>() {
-    let server = Server::needed(&[]).await;
-    S::migrate_at(&server.url()).await.unwrap();
-    a_runtime_that_rests_stalls_nobody(S::connect_to(&server.url()).await.unwrap()).await;
 }
 
 pub async fn what_comes_in_meanwhile_is_committed_together<S: Subject>() {
@@ -273,47 +263,6 @@ pub async fn a_runtime_that_ends_amid_a_batch_keeps_nobody_waiting<S: Subject>()
         let key = claim("another", MINUTE);
         assert!(is_granted(&store.try_acquire(&key).await), "the lane goes on");
         store.release(&key.grant(None)).await.unwrap();
-    }
-}
-
-pub async fn connections_that_break_amid_batches_leave_no_key_locked<S: Subject>() {
-    let server = Server::needed(&[]).await;
-    let locks = migrated::<S>(&server).await;
-    let done = Arc::new(AtomicU64::new(0));
-    let tasks: Vec<_> = (0..32)
-        .map(|number| {
-            let (locks, done) = (locks.clone(), Arc::clone(&done));
-            tokio::spawn(async move {
-                for _ in 0..60 {
-                    match locks.lock(format!("k{number}").as_str()).await {
-                        Ok(guard) => drop(guard.release().await),
-                        Err(error) => assert!(error.is_transient(), "{error}"),
-                    }
-                    done.fetch_add(1, Ordering::Relaxed);
-                }
-            })
-        })
-        .collect();
-    let mut session = server.session().await.unwrap();
-    while done.load(Ordering::Relaxed) < 32 * 50 {
-        let others = "SELECT id FROM information_schema.processlist WHERE user = 'root' AND id <> CONNECTION_ID()";
-        let ids: Vec<u64> = session.query(others).await.unwrap();
-        for id in ids {
-            // It may have gone by itself.
-            drop(session.query_drop(format!("KILL CONNECTION {id}")).await);
-        }
-        tokio::time::sleep(Duration::from_millis(20)).await;
-    }
-    for task in tasks {
-        task.await.unwrap();
-    }
-    let theirs = S::connect_to(&server.url()).await.unwrap();
-    // Their leases would last for most of half a minute longer.
-    let patience = LockOptions::new().wait(Wait::UpTo(Duration::from_secs(15)));
-    for number in 0..32 {
-        let key = LockKey::new(format!("k{number}")).unwrap();
-        let guard = theirs.acquire(&key, &patience).await.unwrap().expect("a claim that nobody heard of holds the key");
-        guard.release().await.unwrap();
     }
 }
 

@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use leasehold_core::{
     Admin, Attempt, Backend, Capability, Claim, Clock, ErrorKind, LeaseStatus, LockKey, LockOptions, Locker, LockerExt,
-    Mode, Renewal, Wait,
+    Mode, Renewal,
 };
 use mysql_async::Pool;
 use mysql_async::prelude::Queryable;
@@ -51,22 +51,6 @@ pub async fn statement_logging_at_read_committed_is_refused_with_advice<S: Subje
     let error = migrated::<S>(&server).await.try_lock("k").await.unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Backend);
     assert!(error.to_string().contains("ROW or MIXED"), "{error}");
-}
-
-pub async fn a_cancelled_claim_that_commits_later_leaves_no_lock<S: Subject>() {
-    let server = Server::needed(&[]).await;
-    let locks = migrated::<S>(&server).await;
-    locks.lock("k").await.unwrap().release().await.unwrap();
-    for _ in 0..5 {
-        let mut other = row_lock::<S>(&server).await;
-        let waits = tokio::time::timeout(Duration::from_millis(100), locks.lock("k"));
-        assert!(waits.await.is_err(), "the claim did not wait for the row");
-        other.query_drop("COMMIT").await.unwrap();
-        let patience = LockOptions::new().wait(Wait::UpTo(Duration::from_secs(1)));
-        let other = S::connect_to(&server.url()).await.unwrap();
-        let guard = other.acquire(&LockKey::new("k").unwrap(), &patience).await.unwrap();
-        guard.expect("a phantom holds the key").release().await.unwrap();
-    }
 }
 
 pub async fn a_claim_that_waits_for_a_row_gives_up_and_leaves_no_lock<S: Subject>() {

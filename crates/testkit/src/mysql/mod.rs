@@ -9,9 +9,9 @@ pub mod group_commit;
 pub mod leases;
 pub mod privileges;
 pub mod processes;
+mod rig;
 pub mod routing;
 pub mod scale;
-mod rig;
 mod server;
 pub mod steps;
 mod subject;
@@ -39,16 +39,10 @@ macro_rules! shared_tests {
                 a_newer_table_is_used_if_it_says_so_and_refused_by_name_if_not,
                 tables_that_would_not_lock_are_refused,
                 addresses_are_checked_before_anything_is_sent,
-                a_pool_of_the_callers_does_not_show_its_password_either,
-                a_read_only_server_is_a_transient_fault,
-                a_server_without_connections_left_is_a_transient_fault,
-                killed_sessions_cost_nothing_but_a_reconnection,
-                a_server_that_dies_loses_no_lock_and_keeps_none,
-                a_step_that_the_server_dies_amid_is_settled;
+                a_pool_of_the_callers_does_not_show_its_password_either;
             leases:
                 every_default_of_the_server_is_right,
                 statement_logging_at_read_committed_is_refused_with_advice,
-                a_cancelled_claim_that_commits_later_leaves_no_lock,
                 a_claim_that_waits_for_a_row_gives_up_and_leaves_no_lock,
                 the_steps_of_daylight_saving_move_no_lease,
                 names_that_text_collations_merge_are_different_locks,
@@ -78,7 +72,6 @@ macro_rules! shared_tests {
                 no_token_repeats_or_goes_back,
                 a_child_takes_locks_until_it_is_killed;
             group_commit:
-                a_runtime_that_rests_keeps_nobody_waiting,
                 what_comes_in_meanwhile_is_committed_together,
                 each_claim_of_a_batch_is_answered_for_itself,
                 each_release_of_a_batch_is_answered_for_itself,
@@ -86,10 +79,8 @@ macro_rules! shared_tests {
                 a_row_that_somebody_locks_fails_nobody_else_of_its_batch,
                 a_claim_that_nobody_waits_for_any_more_leaves_the_others_alone,
                 a_runtime_that_ends_amid_a_batch_keeps_nobody_waiting,
-                connections_that_break_amid_batches_leave_no_key_locked,
                 batches_over_the_same_keys_are_never_a_deadlock;
             tokens:
-                tokens_of_a_busy_key_grow_when_the_table_is_emptied,
                 an_epoch_that_is_ahead_of_the_clock_waits_for_it_unless_the_clock_was_set_back;
         }
     };

@@ -8,8 +8,7 @@
 
 use std::time::Duration;
 
-use leasehold_core::conformance::tokens_grow_although_all_is_forgotten;
-use leasehold_core::{Attempt, Backend, Capability, Claim, Error, LockKey, LockerExt, Mode};
+use leasehold_core::{Attempt, Backend, Capability, Claim, LockKey, LockerExt, Mode};
 use mysql_async::Conn;
 use mysql_async::prelude::Queryable;
 
@@ -17,22 +16,6 @@ use super::server::Server;
 use super::steps::migrated;
 use super::subject::Subject;
 use leasehold_mysql::ConnectionSettings;
-
-pub async fn tokens_of_a_busy_key_grow_when_the_table_is_emptied<S: Subject>() {
-    let server = Server::needed(&["--innodb-flush-log-at-trx-commit=0"]).await;
-    let locks = migrated::<S>(&server).await;
-    let grant = async || {
-        let guard = locks.lock("k").await?;
-        let token = guard.fencing_token();
-        guard.release().await?;
-        Ok(token)
-    };
-    let forgets = async || {
-        server.sql(&[&format!("TRUNCATE TABLE leasehold.{}", S::TABLE)]).await;
-        Ok::<_, Error>(locks.lock("k").await?.fencing_token())
-    };
-    tokens_grow_although_all_is_forgotten(grant, forgets).await.unwrap();
-}
 
 /// Sets the epoch of the only key so far ahead of the server's clock, and answers it.
 async fn set_ahead<S: Subject>(session: &mut Conn, ahead: Duration) -> u64 {

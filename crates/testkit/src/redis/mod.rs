@@ -4,7 +4,6 @@
 
 mod cluster;
 mod fake_redis;
-mod forgetful;
 mod least_user;
 mod malformed;
 mod recorder;
@@ -17,7 +16,6 @@ mod server;
 
 pub use self::cluster::{Cluster, Moving};
 pub use self::fake_redis::FakeRedis;
-pub use self::forgetful::tokens_grow_although_the_server_forgets;
 pub use self::least_user::LeastUser;
 pub use self::malformed::{MALFORMED, rejects_malformed_answers};
 pub use self::recorder::Recorder;

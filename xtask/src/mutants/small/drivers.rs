@@ -47,7 +47,7 @@ const REDIS_CRATE: Crate = Crate {
 #[rustfmt::skip]
 const SINGLE: &[&str] = &[
     "group_commit", "refusals", "garbage", "admin", "epochs", "queue", "least_user", "passwords", "shut_out", "faults", "closing",
-    "cluster", "topologies", "replicas", "fail_over", "silence", "conformance",
+    "cluster", "topologies", "replicas", "fail_over", "silence", "driver", "conformance",
 ];
 
 const MYSQL_CRATE: Crate = Crate {
@@ -56,8 +56,8 @@ const MYSQL_CRATE: Crate = Crate {
     sources: "crates/mysql/src",
     tests: &[
         ("crates/mysql", &["lib", "rogue", "leases", "recovery", "queue", "schema", "sessions", "tls"]),
-        ("crates/mysql-unique", &["shared", "advisory_queue", "cost", "deadlocks", "closing", "conformance"]),
-        ("crates/mysql-rw", &["shared", "readers", "admission", "cost", "turns", "closing", "conformance"]),
+        ("crates/mysql-unique", &["shared", "advisory_queue", "cost", "deadlocks", "closing", "driver", "conformance"]),
+        ("crates/mysql-rw", &["shared", "readers", "admission", "cost", "turns", "driver", "conformance"]),
     ],
     equivalent: MYSQL,
 };
