@@ -8,11 +8,11 @@ use leasehold_core::{
     OwnerId, Page, Renewal, Result,
 };
 
-use crate::membership::Upkeep;
 use crate::node::NAME;
 use crate::node_state::NodeState;
 use crate::notifications::QuorumNotifications;
 use crate::store::Store;
+use crate::upkeep::Upkeep;
 use crate::{acquire, admin, release, renew, repair};
 
 /// The store-level backend of [`Redlock`](crate::Redlock): a majority of the nodes decides each operation. Made by

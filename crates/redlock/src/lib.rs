@@ -23,6 +23,7 @@ mod fleet;
 mod pending_releases;
 mod store;
 mod tally;
+mod upkeep;
 mod vote;
 // and the nodes: how they come together, and how one is asked.
 mod answer;

@@ -3,7 +3,6 @@ use std::time::Duration;
 
 use futures::future::join_all;
 use leasehold_core::{Error, ErrorKind, OwnerId, Result};
-use tokio::task::JoinHandle;
 use tokio::time::sleep;
 
 use crate::answer::{Marker, Phase};
@@ -11,8 +10,6 @@ use crate::error::Failure;
 use crate::node::{MarkerStep, Node, Peer};
 use crate::node_state::NodeCondition;
 use crate::nodes::Nodes;
-use crate::repair::keep_repaired;
-use crate::store::Store;
 
 /// Connects to all nodes, sets up a new deployment, and needs a majority, in which each node is a server of its own.
 pub(crate) async fn connect(nodes: &Nodes) -> Result<()> {
@@ -58,37 +55,8 @@ fn needs_a_majority(nodes: &Nodes) -> Result<()> {
     Ok(())
 }
 
-/// The tasks that bring nodes back: those that were absent, and, where the user wants it, those that lost their data. They end
-/// with their backend.
-#[derive(Debug)]
-pub(crate) struct Upkeep(Vec<JoinHandle<()>>);
-
-impl Upkeep {
-    /// Must be called inside a runtime.
-    pub(crate) fn spawn(store: &Store, auto_repair: bool) -> Self {
-        let (nodes, mut tasks) = (&store.nodes, Vec::new());
-        if nodes.all().iter().any(|node| node.peer().is_err()) {
-            tasks.push(tokio::spawn(join_absent(Arc::clone(nodes))));
-        }
-        if auto_repair {
-            tasks.push(tokio::spawn(keep_repaired(Arc::clone(nodes), store.clock.clone())));
-        }
-        Self(tasks)
-    }
-
-    pub(crate) fn abort(&self) {
-        self.0.iter().for_each(JoinHandle::abort);
-    }
-}
-
-impl Drop for Upkeep {
-    fn drop(&mut self) {
-        self.abort();
-    }
-}
-
 /// Tries to let absent nodes join, until all take part. If this never runs, they join with the next program that connects.
-async fn join_absent(nodes: Arc<Nodes>) {
+pub(crate) async fn join_absent(nodes: Arc<Nodes>) {
     let mut pause = Duration::from_millis(500);
     while nodes.all().iter().any(|node| node.peer().is_err()) {
         sleep(pause).await;

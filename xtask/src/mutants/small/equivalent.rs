@@ -186,6 +186,12 @@ pub(super) const MYSQL: &[Equivalent] = &[
     },
 ];
 
+/// Of `crates/postgres`.
+pub(super) const POSTGRES: &[Equivalent] = &[];
+
+/// Of `crates/etcd`.
+pub(super) const ETCD: &[Equivalent] = &[];
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -202,9 +208,3 @@ mod tests {
         }
     }
 }
-
-/// Of `crates/postgres`.
-pub(super) const POSTGRES: &[Equivalent] = &[];
-
-/// Of `crates/etcd`.
-pub(super) const ETCD: &[Equivalent] = &[];

@@ -29,6 +29,8 @@ const KEYS: usize = 96;
 /// How many shorter scripts are tried.
 const SHORTER: usize = 200;
 const SHORTER_WITHIN: Duration = Duration::from_secs(25);
+/// For how long other scripts are asked where a store failed under too many, on a machine that is busy with something else.
+const ASKED_AGAIN_WITHIN: Duration = Duration::from_secs(30);
 
 /// The seed of the first script, for a run that is to be the same again.
 const SEED: &str = "LEASEHOLD_MODEL_SEED";
@@ -44,7 +46,7 @@ pub(super) const CASE: &str = "c01_any_script_of_steps_is_answered_as_the_contra
 
 /// How much longer than another case this one may take: scripts for as long as is asked, and shorter ones of one that failed.
 pub(super) fn takes_longer() -> Duration {
-    seconds() + SHORTER_WITHIN * 3
+    seconds() + SHORTER_WITHIN * 3 + ASKED_AGAIN_WITHIN
 }
 
 /// For how long scripts are begun. Zero: each key has one.
@@ -59,7 +61,8 @@ pub(super) async fn c01_any_script_of_steps_is_answered_as_the_contract_says(con
     let mut seed = from_environment(SEED).unwrap_or_else(rand::random);
     let (clock, mut unclear, mut asked) = (Clock::system(), 0, 0);
     let over = clock.now().plus(seconds());
-    while asked == 0 || clock.now() < over {
+    let is_unclear = |unclear, asked| unclear * 4 >= asked;
+    while clock.now() < over || (is_unclear(unclear, asked) && clock.now() < over.plus(ASKED_AGAIN_WITHIN)) {
         let stems: Vec<_> = (0..KEYS.div_ceil(ENDINGS.len())).map(|_| stem()).collect();
         let mut plays = FuturesUnordered::new();
         for place in 0..KEYS {
@@ -86,7 +89,7 @@ pub(super) async fn c01_any_script_of_steps_is_answered_as_the_contract_says(con
         }
         seed = seed.wrapping_add(KEYS as u64);
     }
-    ensure!(unclear * 4 < asked, "{unclear} of {asked} scripts ended with a store that failed");
+    ensure!(!is_unclear(unclear, asked), "{unclear} of {asked} scripts ended with a store that failed");
     Ok(())
 }
 

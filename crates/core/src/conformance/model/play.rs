@@ -282,7 +282,7 @@ impl Play {
             let told = self.ask(by, Step::Claim(claim.clone())).await?;
             match told {
                 Answer::Attempt(Attempt::Queued { lease, retry_in, .. }) => {
-                    line.push_back((by, claim, lease, retry_in))
+                    line.push_back((by, claim, lease, retry_in));
                 }
                 // This machine stood still for so long that nothing was in the way any more.
                 told => {
