@@ -1,4 +1,5 @@
 use std::io;
+use std::thread;
 
 use crossterm::cursor::Show;
 use crossterm::event::EventStream;
@@ -44,13 +45,23 @@ impl Screen {
 
 impl Drop for Screen {
     fn drop(&mut self) {
-        restore();
+        if thread::panicking() {
+            // The terminal was given back before the message. To leave its other screen once more would put the cursor back to where it
+            // was, and what is printed next over the message.
+            show_cursor();
+        } else {
+            restore();
+        }
     }
 }
 
 /// An error is ignored: the terminal is gone then.
 fn restore() {
     let _ = ratatui::try_restore();
+    show_cursor();
+}
+
+fn show_cursor() {
     let _ = execute!(io::stdout(), Show);
 }
 
@@ -75,7 +86,7 @@ mod tests {
         }
         let mut command = Command::new(std::env::current_exe().unwrap());
         let name = "watch::screen::tests::a_panic_gives_the_terminal_back_before_its_message";
-        command.args([name, "--exact", "--nocapture"]).env(PANICS, "1");
+        command.args([name, "--exact", "--nocapture"]).env(PANICS, "1").env("RUST_BACKTRACE", "0");
         let mut terminal = OnTerminal::start(&command, 80, 24).unwrap();
         let before = terminal.settings();
         terminal.until("the screen", |screen| {
