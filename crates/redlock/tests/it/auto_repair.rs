@@ -1,3 +1,4 @@
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
@@ -5,7 +6,7 @@ use std::time::Duration;
 use leasehold_redlock::{Admin, NodeCondition, Redlock};
 use leasehold_testkit::{needs, test};
 use metrics::{Counter, Gauge, Histogram, Key, KeyName, Metadata, Recorder, SharedString, Unit};
-use tokio::time::timeout;
+use tokio::time::{sleep, timeout};
 
 use crate::bench::{AMPLE, Nodes, acquire, conditions, cycle, fence, patient, token, until};
 
@@ -80,8 +81,20 @@ async fn of_several_who_repair_a_node_one_does_and_the_others_wait() {
     let (one, other) = (nodes.redlock().await, nodes.redlock().await);
     let guard = acquire(&one, "k", &patient().ttl(Duration::from_secs(5)).renew(false)).await.unwrap().unwrap();
     nodes.0[0].ask(&["FLUSHALL"]).await;
-    // Longer than what has been left may stay so.
-    let (one_did, other_did) = tokio::join!(one.repair(), other.repair());
+    let mut both = std::pin::pin!(async { tokio::join!(one.repair(), other.repair()) });
+    let mut healers = BTreeSet::new();
+    // For longer than what has been left may stay so.
+    let (one_did, other_did) = loop {
+        tokio::select! {
+            done = &mut both => break done,
+            () = sleep(Duration::from_millis(20)) => {
+                let marker = nodes.0[0].ask(&["GET", "{leasehold:}:node"]).await;
+                let healing = marker.text().strip_prefix("2 healing ").and_then(|rest| rest.split(' ').next());
+                healers.extend(healing.map(str::to_owned));
+            }
+        }
+    };
+    assert_eq!(healers.len(), 1, "they took the node from each other: {healers:?}");
     for states in [one_did.expect("one"), other_did.expect("the other")] {
         assert!(states.iter().all(|state| state.condition == NodeCondition::Serving), "{states:?}");
     }
