@@ -50,7 +50,7 @@ pub use backend::{
 };
 pub use busy::{Busy, OrBusy};
 pub use capabilities::{Capabilities, Capability};
-pub use clock::Clock;
+pub use clock::{Clock, Moment};
 pub use connect::connect_within;
 pub use defaults::Defaults;
 pub use election::{Election, Leader, Leadership};

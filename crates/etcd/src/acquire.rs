@@ -1,8 +1,10 @@
+use std::ops::ControlFlow;
 use std::time::Duration;
 
 use leasehold_core::{Attempt, Claim, Error, ErrorKind, GrantRef, Mode, Result};
 use prost::Message;
 
+use crate::failure::is_lease_gone;
 use crate::line::{Entry, Line, Text};
 use crate::proto::{Compare, Operation, TxnRequest};
 use crate::store::{ROUNDS, Store, seconds};
@@ -12,9 +14,18 @@ const WAITS: Duration = Duration::from_secs(5);
 
 /// Takes a key for the owner of `claim`, or says that another is in the way, or puts the owner at the end of the line.
 ///
-/// The line is read first: a transaction that may write goes to the disks of a majority, also where it finds the key busy.
+/// Who would wait, and knows of nobody who does, asks for a free key at once. Else the line is read first: a transaction that may
+/// write goes to the disks of a majority, also where it finds the key busy.
 pub(crate) async fn try_acquire(store: &Store, claim: &Claim) -> Result<Attempt> {
-    let (line, _) = store.line("acquire", &claim.key).await?;
+    let is_hopeful = claim.waits && store.waiter(&claim.key).is_none();
+    let line = if is_hopeful {
+        match take(store, claim).await? {
+            ControlFlow::Break(granted) => return Ok(granted),
+            ControlFlow::Continue(line) => line,
+        }
+    } else {
+        store.line("acquire", &claim.key).await?.0
+    };
     if let Some(ours) = line.of(claim.owner, claim.mode) {
         // Who waits is in the line for as long as it asks.
         let holds = line.before(ours).is_none();
@@ -22,27 +33,41 @@ pub(crate) async fn try_acquire(store: &Store, claim: &Claim) -> Result<Attempt>
             return found(store, claim, &line, ours).await;
         }
     }
-    if line.admits(claim.mode) {
-        let in_the_way = match claim.mode {
-            Mode::Exclusive => store.names().line(&claim.key),
-            Mode::Shared => store.names().writers(&claim.key),
-        };
-        let (line, lease) = put(store, claim, claim.ttl, vec![Compare::absent(in_the_way)]).await?;
-        if let Some(ours) = line.of(claim.owner, claim.mode)
-            && lasts(store, ours, lease).await?
-        {
-            return found(store, claim, &line, ours).await;
-        }
+    if !is_hopeful
+        && line.admits(claim.mode)
+        && let ControlFlow::Break(granted) = take(store, claim).await?
+    {
+        return Ok(granted);
     }
     if !claim.waits {
         return busy(store, &line).await;
     }
-    let (line, lease) = put(store, claim, claim.ttl.min(WAITS), Vec::new()).await?;
+    // Its own place, unless another of this process has it.
+    let place = store.place(&claim.key, claim.mode, claim.owner);
+    let is_taken = line.entries.iter().any(|entry| entry.name == place);
+    let place = if is_taken { store.names().entry(&claim.key, claim.mode, claim.owner) } else { place };
+    let (line, lease) = put(store, claim, &place, claim.ttl.min(WAITS), Vec::new()).await?;
     match line.of(claim.owner, claim.mode) {
         // Not as granted, also where it is first by now: its lease is not the one that was asked for.
         Some(ours) if lasts(store, ours, lease).await? => Ok(queued(store, claim, &line, ours)),
         _ => Ok(Attempt::Busy { retry_in: None }),
     }
+}
+
+/// Takes the key if nobody is in the way, or answers the line as it is.
+async fn take(store: &Store, claim: &Claim) -> Result<ControlFlow<Attempt, Line>> {
+    let in_the_way = match claim.mode {
+        Mode::Exclusive => store.names().line(&claim.key),
+        Mode::Shared => store.names().writers(&claim.key),
+    };
+    let place = store.place(&claim.key, claim.mode, claim.owner);
+    let (line, lease) = put(store, claim, &place, claim.ttl, vec![Compare::absent(in_the_way)]).await?;
+    if let Some(ours) = line.of(claim.owner, claim.mode)
+        && lasts(store, ours, lease).await?
+    {
+        return Ok(ControlFlow::Break(found(store, claim, &line, ours).await?));
+    }
+    Ok(ControlFlow::Continue(line))
 }
 
 /// Whether the lease of an entry counts from this request. An entry with another lease than the one that is granted now was written
@@ -51,29 +76,33 @@ async fn lasts(store: &Store, entry: &Entry, granted: i64) -> Result<bool> {
     Ok(entry.lease == granted || store.keep_alive("acquire", &[entry.lease]).await? == [true])
 }
 
-/// Writes the entry of a claim, with a lease of its own, if it is not there and these comparisons hold. Answers the line
-/// after it, and that lease.
-async fn put(store: &Store, claim: &Claim, ttl: Duration, also: Vec<Compare>) -> Result<(Line, i64)> {
-    let name = store.names().entry(&claim.key, claim.mode, claim.owner);
+/// Writes the entry of a claim into this place, with a lease of its own, if nobody has it and these comparisons hold. Answers the
+/// line after it, and that lease.
+async fn put(store: &Store, claim: &Claim, name: &[u8], ttl: Duration, also: Vec<Compare>) -> Result<(Line, i64)> {
     for _ in 0..ROUNDS {
         let base = store.base("acquire").await?;
-        let lease = store.grant_lease("acquire", seconds(ttl)).await?;
+        let lease = store.lease("acquire", seconds(ttl)).await?;
         // A store that lost its data counts revisions anew.
         let same_base = Compare::value(&store.names().base(), &base.text());
-        let mut compare = vec![same_base, Compare::absent((name.clone(), Vec::new()))];
+        let mut compare = vec![same_base, Compare::absent((name.to_vec(), Vec::new()))];
         compare.extend(also.iter().cloned());
         let failure = store.reads(&claim.key).to_vec();
-        let mut success = vec![Operation::put(&name, Text::of(claim, seconds(ttl)).encode_to_vec(), lease)];
+        let mut success = vec![Operation::put(name, Text::of(claim, seconds(ttl)).encode_to_vec(), lease)];
         success.extend(failure.iter().cloned());
-        let answer = store.txn("acquire", true, TxnRequest { compare, success, failure }).await;
-        let is_unused = match &answer {
-            Ok(answer) => !answer.succeeded,
-            Err(error) => error.kind() != ErrorKind::Indeterminate,
+        let answer = match store.commit(&claim.key, TxnRequest { compare, success, failure }).await {
+            Ok(answer) => answer,
+            // It had just enough left, and the claim was long on its way.
+            Err(error) if is_lease_gone(&error) => continue,
+            Err(error) => {
+                if error.kind() != ErrorKind::Indeterminate {
+                    store.take_back(lease, seconds(ttl));
+                }
+                return Err(error);
+            }
         };
-        if is_unused {
-            store.revoke([lease]);
+        if !answer.succeeded {
+            store.take_back(lease, seconds(ttl));
         }
-        let answer = answer?;
         match Line::read("acquire", store.names(), answer.reads()) {
             Ok(line) if line.base == base => return Ok((line, lease)),
             Ok(_) => store.forget_base(),
@@ -121,17 +150,17 @@ pub(crate) async fn downgrade(store: &Store, writer: &GrantRef, claim: &Claim) -
         let (line, _) = store.line("downgrade", &claim.key).await?;
         let held = line.held(writer.owner, Mode::Exclusive, writer.epoch);
         let Some(held) = held else { break };
-        let lease = store.grant_lease("downgrade", seconds(claim.ttl)).await?;
+        let lease = store.lease("downgrade", seconds(claim.ttl)).await?;
         let text = Text { position: held.position, downgraded: true, ..Text::of(claim, seconds(claim.ttl)) };
         let success = vec![Operation::delete(&held.name), Operation::put(&name, text.encode_to_vec(), lease)];
         let compare = vec![Compare::unchanged(&held.name, held.modified)];
         let txn = TxnRequest { compare, success, failure: Vec::new() };
         if store.txn("downgrade", true, txn).await?.succeeded {
-            store.revoke([held.lease]);
+            store.lease_of(held);
             return Ok(Attempt::Granted { epoch: Some(line.base.epoch(held.position).saturating_add(1)) });
         }
         // The writer was renewed or released meanwhile.
-        store.revoke([lease]);
+        store.take_back(lease, seconds(claim.ttl));
     }
     Ok(Attempt::Busy { retry_in: None })
 }

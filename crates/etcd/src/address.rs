@@ -11,6 +11,8 @@ pub(crate) struct Address {
     /// Name and password.
     pub(crate) user: Option<(String, String)>,
     pub(crate) namespace: Namespace,
+    /// Whether claims and releases that come in while others are on their way are sent together.
+    pub(crate) group_commit: bool,
     pub(crate) secrets: Secrets,
 }
 
@@ -32,7 +34,7 @@ impl Address {
         let (place, path) = place.split_once('/').unwrap_or((place, ""));
         let (user, hosts) = place.rsplit_once('@').map_or((None, place), |(user, hosts)| (Some(user), hosts));
         let mut namespace = (!path.is_empty()).then(|| decoded("the namespace", path)).transpose()?;
-        let (mut ca, mut sslmode) = (None, None);
+        let (mut ca, mut sslmode, mut group_commit) = (None, None, None);
         for pair in query.split('&').filter(|pair| !pair.is_empty()) {
             let (name, value) = pair.split_once('=').unwrap_or((pair, ""));
             let twice = match name {
@@ -42,8 +44,14 @@ impl Address {
                 "sslmode" if value != "disable" => return Err(refuse("sslmode is disable; TLS comes with etcds://")),
                 "sslmode" if is_secure => return Err(refuse("sslmode=disable is for etcd:// only")),
                 "sslmode" => sslmode.replace(value).is_some(),
+                "group_commit" => {
+                    let wanted = value.parse().map_err(|_| refuse("group_commit is true or false"))?;
+                    group_commit.replace(wanted).is_some()
+                }
                 _ => {
-                    return Err(refuse(format!("there is no parameter {name:?}; there are namespace, ca and sslmode")));
+                    return Err(refuse(format!(
+                        "there is no parameter {name:?}; there are namespace, group_commit, ca and sslmode"
+                    )));
                 }
             };
             if twice {
@@ -63,6 +71,7 @@ impl Address {
         Ok(Self {
             endpoints,
             namespace: namespace.as_deref().map_or_else(|| Ok(Namespace::default()), Namespace::new)?,
+            group_commit: group_commit.unwrap_or(true),
             secrets: Secrets::of(user.as_ref().map(|(_, password)| password.as_str())),
             user,
         })

@@ -102,7 +102,7 @@ pub(crate) async fn force_release(store: &Store, key: &LockKey, only: Option<u64
         let meant = |entry: &&Entry| only.is_none_or(|epoch| epoch == line.epoch(entry));
         let held: Vec<&Entry> = line.holders().filter(meant).collect();
         let Some(longest) = held.iter().map(|entry| entry.text.ttl).max() else { return Ok(released) };
-        let lease = store.grant_lease(FORCE, longest.saturating_add(KNOWN)).await?;
+        let lease = store.lease(FORCE, longest.saturating_add(KNOWN)).await?;
         let mut all = true;
         for some in held.chunks(RELEASES) {
             let were = those_of(store, FORCE, line.base, some).await?;

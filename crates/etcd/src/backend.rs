@@ -68,7 +68,7 @@ impl Backend for EtcdBackend {
     }
 
     async fn close(&self) {
-        self.store.nodes().close();
+        self.store.close().await;
     }
 }
 
@@ -109,5 +109,5 @@ impl EtcdBackend {
 /// What etcd makes of every shorter lease, unless its `--election-timeout` is above a second.
 const SHORTEST_TTL: Duration = Duration::from_secs(2);
 
-/// etcd counts leases in whole seconds, and looks twice a second for those that are over.
-const GRANULARITY: Duration = Duration::from_secs(2);
+/// A lease has a second to spare; etcd counts leases in whole seconds, and looks twice a second for those that are over.
+const GRANULARITY: Duration = Duration::from_secs(3);

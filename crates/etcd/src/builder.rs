@@ -14,6 +14,7 @@ use crate::nodes::Nodes;
 pub struct EtcdBuilder {
     url: Option<String>,
     namespace: Option<String>,
+    group_commit: Option<bool>,
     local_handoff: LocalHandoff,
 }
 
@@ -26,6 +27,12 @@ impl EtcdBuilder {
     /// The namespace, which keeps the keys of two programs in one etcd apart: 1 to 64 bytes. `leasehold` by default.
     pub fn namespace(self, namespace: impl Into<String>) -> Self {
         Self { namespace: Some(namespace.into()), ..self }
+    }
+
+    /// Whether acquisitions and releases that come in while another is on its way are sent together, by one transaction (group
+    /// commit); default yes.
+    pub fn group_commit(self, wanted: bool) -> Self {
+        Self { group_commit: Some(wanted), ..self }
     }
 
     /// How far a lease may pass from guard to guard inside of this process without asking the server.
@@ -61,6 +68,7 @@ impl EtcdBuilder {
         if let Some(namespace) = &self.namespace {
             address.namespace = Namespace::new(namespace)?;
         }
+        address.group_commit = self.group_commit.unwrap_or(address.group_commit);
         Ok(address)
     }
 }
@@ -68,7 +76,9 @@ impl EtcdBuilder {
 impl fmt::Debug for EtcdBuilder {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         // The URL may hold a password.
-        f.debug_struct("EtcdBuilder").field("namespace", &self.namespace).finish_non_exhaustive()
+        let Self { namespace, group_commit, .. } = self;
+        let mut shown = f.debug_struct("EtcdBuilder");
+        shown.field("namespace", namespace).field("group_commit", group_commit).finish_non_exhaustive()
     }
 }
 

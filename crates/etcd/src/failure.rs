@@ -74,6 +74,11 @@ pub(crate) fn is_compacted(error: &Error) -> bool {
     error.kind() == ErrorKind::Backend && error.to_string().contains("required revision has been compacted")
 }
 
+/// Whether etcd refused a transaction because a lease that it gives to an entry is there no more.
+pub(crate) fn is_lease_gone(error: &Error) -> bool {
+    error.kind() == ErrorKind::Unavailable && error.to_string().contains("requested lease not found")
+}
+
 /// Whether there was no connection on which the request could have been sent.
 fn was_not_sent(status: &Status) -> bool {
     let mut cause = status.source();

@@ -20,7 +20,9 @@ mod line;
 mod names;
 // and how it is asked.
 mod address;
+mod commits;
 mod failure;
+mod leases;
 mod nodes;
 mod proto;
 mod store;

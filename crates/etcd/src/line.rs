@@ -29,25 +29,33 @@ pub(crate) struct Entry {
 /// The value of an entry.
 #[derive(Clone, PartialEq, Message)]
 pub(crate) struct Text {
-    /// The lease that was asked for, in whole seconds.
-    #[prost(int64, tag = "1")]
+    /// In hexadecimal digits. It comes first, so that a transaction can compare it. Empty: the entry is named after its owner.
+    #[prost(string, tag = "1")]
+    pub(crate) owner: String,
+    /// The length of its lease, in seconds.
+    #[prost(int64, tag = "2")]
     pub(crate) ttl: i64,
-    #[prost(string, optional, tag = "2")]
-    pub(crate) label: Option<String>,
     #[prost(string, optional, tag = "3")]
+    pub(crate) label: Option<String>,
+    #[prost(string, optional, tag = "4")]
     pub(crate) reason: Option<String>,
     /// The position of the entry that this one took the place of. 0: none.
-    #[prost(int64, tag = "4")]
+    #[prost(int64, tag = "5")]
     pub(crate) position: i64,
     /// Whether it is a reader that was the writer.
-    #[prost(bool, tag = "5")]
+    #[prost(bool, tag = "6")]
     pub(crate) downgraded: bool,
 }
 
 impl Text {
     pub(crate) fn of(claim: &Claim, ttl: i64) -> Self {
         let [label, reason] = [&claim.label, &claim.reason].map(|text| text.as_deref().map(str::to_owned));
-        Self { ttl, label, reason, position: 0, downgraded: false }
+        Self { owner: claim.owner.to_hex(), ttl, label, reason, position: 0, downgraded: false }
+    }
+
+    /// With what the value of each entry of this owner begins.
+    pub(crate) fn beginning(owner: OwnerId) -> Vec<u8> {
+        Self { owner: owner.to_hex(), ..Self::default() }.encode_to_vec()
     }
 }
 
@@ -90,9 +98,7 @@ impl Line {
             // Whoever deleted it, or all of the data, deleted it while it was asked for.
             return Err(Error::new(ErrorKind::Unavailable, operation).detail("the namespace has lost its base"));
         };
-        let entries = reads.next().unwrap_or_default().into_iter().map(|kv| Entry::read(operation, names, kv));
-        let mut entries: Vec<_> = entries.collect::<Result<_>>()?;
-        entries.sort_by_key(|entry| entry.position);
+        let entries = Entry::read_all(operation, names, reads.next().unwrap_or_default())?;
         Ok(Self { base, entries })
     }
 
@@ -136,9 +142,22 @@ impl Entry {
         base.epoch(self.position).saturating_add(u64::from(self.text.downgraded))
     }
 
+    /// Reads the entries of a line, and sorts them by their positions.
+    pub(crate) fn read_all(operation: &'static str, names: &Names, kvs: Vec<KeyValue>) -> Result<Vec<Self>> {
+        let entries = kvs.into_iter().map(|kv| Self::read(operation, names, kv));
+        let mut entries: Vec<_> = entries.collect::<Result<_>>()?;
+        entries.sort_by_key(|entry| entry.position);
+        Ok(entries)
+    }
+
     pub(crate) fn read(operation: &'static str, names: &Names, kv: KeyValue) -> Result<Self> {
-        let read = || Some((names.read(&kv.key)?, Text::decode(kv.value.as_slice()).ok()?));
-        let Some(((key, mode, owner), text)) = read() else { return Err(odd(operation, &kv.key)) };
+        let read = || {
+            let (key, mode, slot) = names.read(&kv.key)?;
+            let text = Text::decode(kv.value.as_slice()).ok()?;
+            let owner = if text.owner.is_empty() { slot } else { OwnerId::parse_hex(&text.owner)? };
+            Some((key, mode, owner, text))
+        };
+        let Some((key, mode, owner, text)) = read() else { return Err(odd(operation, &kv.key)) };
         let position = if text.position > 0 { text.position } else { kv.create_revision };
         Ok(Self { name: kv.key, key, owner, mode, position, lease: kv.lease, modified: kv.mod_revision, text })
     }

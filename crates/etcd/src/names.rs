@@ -43,10 +43,10 @@ impl Names {
         starting_with(self.of_key(key) + "w/")
     }
 
-    /// Of one owner.
-    pub(crate) fn entry(&self, key: &LockKey, mode: Mode, owner: OwnerId) -> Vec<u8> {
+    /// One place in the line of a key.
+    pub(crate) fn entry(&self, key: &LockKey, mode: Mode, place: OwnerId) -> Vec<u8> {
         let mode = if mode == Mode::Exclusive { 'w' } else { 'r' };
-        format!("{}{mode}/{}", self.of_key(key), owner.to_hex()).into_bytes()
+        format!("{}{mode}/{}", self.of_key(key), place.to_hex()).into_bytes()
     }
 
     /// That an owner was released by force.
@@ -65,7 +65,7 @@ impl Names {
         (from, to)
     }
 
-    /// Key, mode and owner of an entry. `None`: this is not the name of one.
+    /// Key, mode and place of an entry. `None`: this is not the name of one.
     pub(crate) fn read(&self, name: &[u8]) -> Option<(LockKey, Mode, OwnerId)> {
         let rest = std::str::from_utf8(name).ok()?.strip_prefix(&self.root)?.strip_prefix("held/")?;
         let (key, rest) = rest.split_once('/')?;

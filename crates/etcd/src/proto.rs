@@ -77,7 +77,7 @@ pub(crate) struct DeleteRequest {
 
 #[derive(Clone, PartialEq, Message)]
 pub(crate) struct Operation {
-    #[prost(oneof = "Request", tags = "1, 2, 3")]
+    #[prost(oneof = "Request", tags = "1, 2, 3, 4")]
     pub(crate) request: Option<Request>,
 }
 
@@ -89,25 +89,29 @@ pub(crate) enum Request {
     Put(PutRequest),
     #[prost(message, tag = "3")]
     Delete(DeleteRequest),
+    #[prost(message, tag = "4")]
+    Txn(TxnRequest),
 }
 
 #[derive(Clone, PartialEq, Message)]
 pub(crate) struct Outcome {
-    #[prost(oneof = "Response", tags = "1")]
+    #[prost(oneof = "Response", tags = "1, 4")]
     pub(crate) response: Option<Response>,
 }
 
-/// Of the outcomes of a transaction only what was read matters.
+/// Of the outcomes of a transaction only what was read matters, and the transactions inside of it.
 #[derive(Clone, PartialEq, Oneof)]
 pub(crate) enum Response {
     #[prost(message, tag = "1")]
     Range(RangeResponse),
+    #[prost(message, tag = "4")]
+    Txn(TxnResponse),
 }
 
 /// That the field `target` of a key, or of each key of a range, equals a value. A key that is not there has 0 in each.
 #[derive(Clone, PartialEq, Message)]
 pub(crate) struct Compare {
-    /// Only `EQUAL` (0) and `GREATER` (1) are used.
+    /// Only `EQUAL` (0), `GREATER` (1) and `LESS` (2) are used.
     #[prost(int32, tag = "1")]
     pub(crate) result: i32,
     #[prost(int32, tag = "2")]
@@ -308,6 +312,12 @@ impl Compare {
         Self { result: 1, ..Self::absent((key.to_vec(), Vec::new())) }
     }
 
+    /// That the key has a value that begins with this, and goes on.
+    pub(crate) fn begins(key: &[u8], value: &[u8]) -> [Self; 2] {
+        let (from, to) = starting_with(value);
+        [Self { result: 1, ..Self::value(key, &from) }, Self { result: 2, ..Self::value(key, &to) }]
+    }
+
     /// That the key was last written by this revision.
     pub(crate) fn unchanged(key: &[u8], revision: i64) -> Self {
         let union = Some(Target::Modified(revision));
@@ -347,6 +357,10 @@ impl Operation {
         Self { request: Some(Request::Put(PutRequest { key: key.to_vec(), value, lease })) }
     }
 
+    pub(crate) fn txn(txn: TxnRequest) -> Self {
+        Self { request: Some(Request::Txn(txn)) }
+    }
+
     pub(crate) fn delete(key: &[u8]) -> Self {
         Self { request: Some(Request::Delete(DeleteRequest { key: key.to_vec() })) }
     }
@@ -360,7 +374,19 @@ impl TxnResponse {
 
     /// What was read, in the order of the reads.
     pub(crate) fn reads(self) -> Vec<Vec<KeyValue>> {
-        let read = |outcome: Outcome| outcome.response.map(|Response::Range(range)| range.kvs);
+        let read = |outcome: Outcome| match outcome.response {
+            Some(Response::Range(range)) => Some(range.kvs),
+            _ => None,
+        };
         self.responses.into_iter().filter_map(read).collect()
+    }
+
+    /// What became of the transactions inside of this one, in their order.
+    pub(crate) fn inner(self) -> Vec<Self> {
+        let inner = |outcome: Outcome| match outcome.response {
+            Some(Response::Txn(inner)) => Some(Self { header: self.header.clone(), ..inner }),
+            _ => None,
+        };
+        self.responses.into_iter().filter_map(inner).collect()
     }
 }

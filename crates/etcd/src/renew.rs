@@ -11,8 +11,8 @@ use crate::proto::{Compare, KeyValue, Operation, TxnRequest};
 use crate::release::gone;
 use crate::store::{ROUNDS, Store, seconds};
 
-/// How many renewals fit into one transaction, which has two reads for each. A server takes 128 operations unless told otherwise.
-pub(crate) const BATCH: usize = 60;
+/// How many renewals fit into one transaction, which has three reads for each. A server takes 128 operations unless told otherwise.
+pub(crate) const BATCH: usize = 40;
 
 const RENEW: &str = "renew";
 
@@ -59,9 +59,11 @@ async fn some(store: &Store, renewals: &[Renewal]) -> Result<Vec<Result<LeaseSta
     Ok(join_all(status).await)
 }
 
-/// Of the entry of a grant, and of the mark that it was released by force.
-fn names(store: &Store, grant: &GrantRef) -> [Vec<u8>; 2] {
-    [store.names().entry(&grant.key, grant.mode, grant.owner), store.names().forced(&grant.key, grant.owner)]
+/// Of the two places that the entry of a grant may have, and of the mark that it was released by force.
+fn names(store: &Store, grant: &GrantRef) -> [Vec<u8>; 3] {
+    let GrantRef { key, mode, owner, .. } = grant;
+    let named_after_it = store.names().entry(key, *mode, *owner);
+    [store.place(key, *mode, *owner), named_after_it, store.names().forced(key, *owner)]
 }
 
 enum Gone {
@@ -76,12 +78,13 @@ fn read(
     grant: &GrantRef,
     reads: &mut impl Iterator<Item = Vec<KeyValue>>,
 ) -> Result<Entry, Gone> {
-    let (found, mark) = (reads.next().unwrap_or_default(), reads.next().unwrap_or_default());
-    let Some(kv) = found.into_iter().next() else {
+    let places = reads.next().into_iter().chain(reads.next()).flatten().collect();
+    let mark = reads.next().unwrap_or_default();
+    let places = Entry::read_all(RENEW, store.names(), places).map_err(Gone::Odd)?;
+    let Some(entry) = places.into_iter().find(|entry| entry.owner == grant.owner) else {
         store.settled(grant.owner);
         return Err(Gone::Status(gone(&mark)));
     };
-    let entry = Entry::read(RENEW, store.names(), kv).map_err(Gone::Odd)?;
     let is_the_same = grant.epoch.is_none_or(|epoch| epoch == entry.epoch(base));
     if is_the_same { Ok(entry) } else { Err(Gone::Status(LeaseStatus::NotHeld)) }
 }
@@ -109,17 +112,24 @@ async fn prolong(store: &Store, base: Base, renewal: &Renewal) -> Result<LeaseSt
             }
             Ordering::Less | Ordering::Equal => (false, ttl),
         };
-        if is_enough || replace(store, RENEW, &entry, &entry.name, ttl).await? {
+        if is_enough || replace(store, RENEW, &entry, entry.owner, &entry.name, ttl).await? {
             return Ok(LeaseStatus::Held);
         }
     }
     Err(Error::new(ErrorKind::Unavailable, RENEW).detail("the grant changes all the time"))
 }
 
-/// Puts an entry under a name and with a new lease into the place of another, if nobody changed that one meanwhile.
-async fn replace(store: &Store, operation: &'static str, entry: &Entry, name: &[u8], ttl: i64) -> Result<bool> {
-    let lease = store.grant_lease(operation, ttl).await?;
-    let text = Text { ttl, position: entry.position, ..entry.text.clone() };
+/// Puts an entry of this owner, under a name and with a new lease, instead of another, if nobody changed that one meanwhile.
+async fn replace(
+    store: &Store,
+    operation: &'static str,
+    entry: &Entry,
+    owner: OwnerId,
+    name: &[u8],
+    ttl: i64,
+) -> Result<bool> {
+    let lease = store.lease(operation, ttl).await?;
+    let text = Text { owner: owner.to_hex(), ttl, position: entry.position, ..entry.text.clone() };
     let mut success = vec![Operation::put(name, text.encode_to_vec(), lease)];
     if name != entry.name {
         success.push(Operation::delete(&entry.name));
@@ -131,7 +141,11 @@ async fn replace(store: &Store, operation: &'static str, entry: &Entry, name: &[
     } else {
         store.txn(operation, true, txn).await?.succeeded
     };
-    store.revoke([if done { entry.lease } else { lease }]);
+    if done {
+        store.lease_of(entry);
+    } else {
+        store.take_back(lease, ttl);
+    }
     Ok(done)
 }
 
@@ -155,7 +169,7 @@ pub(crate) async fn take_over(
         };
         let left = store.left(ATTACH, held.lease).await?.unwrap_or(0);
         // What is left is told in whole seconds, rounded down.
-        if replace(store, ATTACH, held, &name, seconds(ttl).max(left.saturating_add(1))).await? {
+        if replace(store, ATTACH, held, new_owner, &name, seconds(ttl).max(left.saturating_add(1))).await? {
             return Ok(LeaseStatus::Held);
         }
     }

@@ -2,11 +2,15 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use leasehold_core::{Clock, Error, ErrorKind, FencingToken, LockKey, Mode, OwnerId, Result};
+use futures::future::join_all;
+use leasehold_core::{Clock, Error, ErrorKind, FencingToken, GroupCommit, LockKey, Mode, OwnerId, Result, Turns};
 use tokio::sync::watch;
+use tokio::time::{sleep, timeout};
 
+use crate::commits::Commits;
 use crate::failure::odd;
-use crate::line::{Base, Line};
+use crate::leases::{Idle, Leases, SPARE};
+use crate::line::{Base, Entry, Line};
 use crate::names::Names;
 use crate::nodes::{Nodes, Step, locked};
 use crate::proto::{
@@ -21,8 +25,14 @@ pub(crate) struct Store(Arc<Shared>);
 
 #[derive(Debug)]
 struct Shared {
-    nodes: Nodes,
+    nodes: Arc<Nodes>,
     names: Names,
+    /// After which the first writer of this process in each line is named: what each claim gave a name of its own, etcd's index
+    /// would keep until its history is compacted.
+    place: OwnerId,
+    commits: GroupCommit<Commits>,
+    leases: Leases,
+    clock: Clock,
     base: Mutex<Option<Base>>,
     waiting: Mutex<HashMap<LockKey, (OwnerId, Mode)>>,
     unsettled: Mutex<Unsettled>,
@@ -40,9 +50,20 @@ pub(crate) fn read(operation: &'static str, path: &'static str) -> Step {
 
 impl Store {
     pub(crate) fn new(nodes: Nodes) -> Self {
-        let names = Names::new(&nodes.address().namespace);
-        let (base, waiting, unsettled) = (Mutex::default(), Mutex::default(), Mutex::default());
-        Self(Arc::new(Shared { nodes, names, base, waiting, unsettled, changed: watch::Sender::new(()) }))
+        let (names, nodes) = (Names::new(&nodes.address().namespace), Arc::new(nodes));
+        let commits = GroupCommit::new(Commits(Arc::clone(&nodes)), nodes.address().group_commit, &Turns::default());
+        Self(Arc::new(Shared {
+            nodes,
+            names,
+            place: OwnerId::random(),
+            commits,
+            leases: Leases::default(),
+            clock: Clock::system(),
+            base: Mutex::default(),
+            waiting: Mutex::default(),
+            unsettled: Mutex::default(),
+            changed: watch::Sender::new(()),
+        }))
     }
 
     pub(crate) fn nodes(&self) -> &Nodes {
@@ -51,6 +72,11 @@ impl Store {
 
     pub(crate) fn names(&self) -> &Names {
         &self.0.names
+    }
+
+    /// Where an entry of this owner is looked for first.
+    pub(crate) fn place(&self, key: &LockKey, mode: Mode, owner: OwnerId) -> Vec<u8> {
+        self.names().entry(key, mode, if mode == Mode::Exclusive { self.0.place } else { owner })
     }
 
     /// From where epochs are counted. The first who uses a namespace writes it down, as its clock says.
@@ -107,14 +133,64 @@ impl Store {
         self.nodes().ask(Step { operation, path: TXN, writes }, txn).await
     }
 
+    /// As [`txn`](Self::txn), for one that changes who holds this key, and no other: together with those about other keys that come
+    /// in at the same time.
+    pub(crate) async fn commit(&self, key: &LockKey, txn: TxnRequest) -> Result<TxnResponse> {
+        self.0.commits.run((self.names().line(key).0, txn)).await
+    }
+
     pub(crate) async fn range(&self, operation: &'static str, range: Range, limit: i64) -> Result<RangeResponse> {
         self.nodes().ask(read(operation, RANGE), RangeRequest::all(range, limit)).await
     }
 
-    /// A new lease of so many seconds. If the answer is lost, etcd has a lease without keys, which ends by itself.
-    pub(crate) async fn grant_lease(&self, operation: &'static str, ttl: i64) -> Result<i64> {
+    /// A lease that lasts so many seconds from now on, less [`SPARE`], and that no entry has. If the answer is lost, etcd has a lease
+    /// without keys, which ends by itself.
+    pub(crate) async fn lease(&self, operation: &'static str, ttl: i64) -> Result<i64> {
+        let Shared { leases, clock, .. } = &*self.0;
+        if let Some(Idle { id, lasts }) = leases.take(ttl, clock.now()) {
+            if lasts || self.keep_alive(operation, &[id]).await? == [true] {
+                return Ok(id);
+            }
+            leases.forget(ttl);
+        }
+        let sent = clock.now();
         let granted: LeaseResponse = self.nodes().ask(read(operation, LEASE_GRANT), LeaseGrantRequest { ttl }).await?;
+        leases.was_alive(granted.id, sent, clock.now());
         Ok(granted.id)
+    }
+
+    /// Takes the lease back of an entry that is there no more.
+    pub(crate) fn lease_of(&self, entry: &Entry) {
+        self.take_back(entry.lease, entry.text.ttl);
+    }
+
+    /// Takes a lease back that no entry has, and that no request can give to one any more: the answers to all that could are there.
+    pub(crate) fn take_back(&self, lease: i64, ttl: i64) {
+        if lease != 0
+            && ttl > 0
+            && self.0.leases.give(lease, ttl, self.0.clock.now())
+            && let Some(runtime) = self.nodes().runtime()
+        {
+            let store = self.clone();
+            runtime.spawn(async move {
+                sleep(SPARE).await;
+                while let Some(unused) = store.0.leases.unused(store.0.clock.now()) {
+                    store.revoke(unused);
+                    sleep(SPARE).await;
+                }
+            });
+        }
+    }
+
+    /// Closes the connections, once the leases are given back that no entry has.
+    pub(crate) async fn close(&self) {
+        let revoked = self.0.leases.all().into_iter().map(|id| self.ask_to_revoke(id));
+        let _ = timeout(SPARE, join_all(revoked)).await;
+        self.nodes().close();
+    }
+
+    async fn ask_to_revoke(&self, id: i64) {
+        let _: Result<LeaseResponse> = self.nodes().ask(read("release", LEASE_REVOKE), LeaseRequest { id }).await;
     }
 
     /// Gives these leases, which no entry has any more, back in the background. If that task never runs, they end by themselves.
@@ -122,10 +198,7 @@ impl Store {
         for id in leases.into_iter().filter(|id| *id != 0) {
             let store = self.clone();
             if let Some(runtime) = self.nodes().runtime() {
-                runtime.spawn(async move {
-                    let asked = store.nodes().ask(read("release", LEASE_REVOKE), LeaseRequest { id });
-                    let _: Result<LeaseResponse> = asked.await;
-                });
+                runtime.spawn(async move { store.ask_to_revoke(id).await });
             }
         }
     }
@@ -133,8 +206,16 @@ impl Store {
     /// Prolongs each of these leases to the length with which it was granted. The answers say which were there.
     pub(crate) async fn keep_alive(&self, operation: &'static str, leases: &[i64]) -> Result<Vec<bool>> {
         let requests = leases.iter().map(|id| LeaseRequest { id: *id }).collect();
+        let sent = self.0.clock.now();
         let answers: Vec<LeaseResponse> = self.nodes().ask_each(read(operation, LEASE_KEEP_ALIVE), requests).await?;
-        Ok(answers.iter().zip(leases).map(|(answer, id)| answer.id == *id && answer.ttl > 0).collect())
+        let is_alive = |(answer, id): (&LeaseResponse, &i64)| {
+            let is_alive = answer.id == *id && answer.ttl > 0;
+            if is_alive {
+                self.0.leases.was_alive(*id, sent, self.0.clock.now());
+            }
+            is_alive
+        };
+        Ok(answers.iter().zip(leases).map(is_alive).collect())
     }
 
     /// What is left of a lease, in whole seconds. `None`: it has ended.
@@ -194,9 +275,9 @@ impl Store {
     }
 }
 
-/// A lease in whole seconds, never shorter than asked for.
+/// A lease in whole seconds, longer than asked for by [`SPARE`] at least.
 pub(crate) fn seconds(ttl: Duration) -> i64 {
-    i64::try_from(ttl.as_nanos().div_ceil(1_000_000_000)).unwrap_or(i64::MAX)
+    i64::try_from((ttl + SPARE).as_nanos().div_ceil(1_000_000_000)).unwrap_or(i64::MAX)
 }
 
 #[cfg(test)]
@@ -204,8 +285,8 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_lease_is_rounded_up_to_seconds() {
-        for (millis, rounded) in [(2_000, 2), (2_001, 3), (2_999, 3), (86_400_000, 86_400)] {
+    fn a_lease_is_rounded_up_to_seconds_and_has_some_to_spare() {
+        for (millis, rounded) in [(2_000, 3), (2_001, 4), (2_999, 4), (86_400_000, 86_401)] {
             assert_eq!(seconds(Duration::from_millis(millis)), rounded);
         }
     }

@@ -7,15 +7,20 @@ use leasehold_etcd::{Etcd, EtcdBackend};
 use leasehold_testkit::if_deep;
 
 pub(crate) fn suite() -> Suite {
-    let server = |variable| Server { variable, url: std::env::var(variable).ok() };
-    let members = [("three_members", server("LEASEHOLD_TEST_ETCD_CLUSTER"))];
-    Suite::shared([("", server("LEASEHOLD_TEST_ETCD"))].into_iter().chain(if_deep(members)))
+    let server = |variable| Server { variable, url: std::env::var(variable).ok(), group_commit: true };
+    let one = server("LEASEHOLD_TEST_ETCD");
+    let others = [
+        ("three_members", server("LEASEHOLD_TEST_ETCD_CLUSTER")),
+        ("group_commit_off", Server { group_commit: false, ..one.clone() }),
+    ];
+    Suite::shared([("", one)].into_iter().chain(if_deep(others)))
 }
 
 #[derive(Clone)]
 struct Server {
     variable: &'static str,
     url: Option<String>,
+    group_commit: bool,
 }
 
 #[async_trait]
@@ -33,6 +38,6 @@ impl Fixture for Server {
 
     async fn connect(&self, namespace: &str) -> Result<EtcdBackend> {
         let url = self.url.clone().unwrap_or_default();
-        Etcd::builder().url(url).namespace(namespace).backend().await
+        Etcd::builder().url(url).namespace(namespace).group_commit(self.group_commit).backend().await
     }
 }

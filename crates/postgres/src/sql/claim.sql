@@ -17,10 +17,41 @@ DECLARE
   moment timestamptz;
   clock bigint;
   until timestamptz;
-  any_granted boolean := false;
+  any_granted boolean;
   alone boolean := cardinality(names) = 1;
+  taken bigint[];
 BEGIN
+  moment := clock_timestamp();
+  clock := {schema}.epoch_at(moment);
+  -- One statement takes the keys that are plainly free. The loop looks at the others.
+  IF alone THEN
+    UPDATE {schema}.locks AS k
+    SET epoch = greatest(k.epoch + 1, clock), owner = owners[1], expires_at = moment + {schema}.lease(ttls[1]), label = labels[1], reason = reasons[1]
+    WHERE k.name = names[1] AND NOT shared[1] AND {schema}.is_free(k, moment, clock)
+    RETURNING ARRAY[k.epoch] INTO taken;
+  ELSE
+    WITH free AS MATERIALIZED (
+      SELECT g.*, k.ctid AS row
+      FROM unnest(names, owners, shared, ttls, labels, reasons) WITH ORDINALITY AS g (name, owner, shared, ttl, label, reason, place)
+      JOIN {schema}.locks AS k USING (name) WHERE NOT g.shared AND {schema}.is_free(k, moment, clock)
+      ORDER BY g.place FOR UPDATE OF k SKIP LOCKED
+    ), granted AS (
+      UPDATE {schema}.locks AS k
+      SET epoch = greatest(k.epoch + 1, clock), owner = g.owner, expires_at = moment + {schema}.lease(g.ttl), label = g.label, reason = g.reason
+      FROM free AS g WHERE k.ctid = g.row RETURNING g.place, k.epoch
+    )
+    SELECT array_agg(g.epoch ORDER BY p.place) INTO taken
+    FROM generate_series(1, cardinality(names)) AS p (place) LEFT JOIN granted AS g USING (place);
+  END IF;
+  any_granted := false;
   FOR i IN 1 .. cardinality(names) LOOP
+    granted := taken[i];
+    IF granted IS NOT NULL THEN
+      any_granted := true;
+      busy := NULL;
+      RETURN NEXT;
+      CONTINUE;
+    END IF;
     granted := NULL;
     busy := NULL;
     until := NULL;
@@ -61,6 +92,7 @@ BEGIN
       DELETE FROM {schema}.readers AS r WHERE r.name = l.name AND r.expires_at <= moment;
       SELECT max(r.expires_at) INTO until FROM {schema}.readers AS r WHERE r.name = l.name AND NOT r.forced;
       IF until IS NULL THEN
+        l.has_readers := false;
         until := greatest(l.readers_turn_until, CASE WHEN l.waiting <> client THEN l.writer_waits_until END);
       ELSIF waits[i] AND l.readers_turn_until <= moment AND (l.waiting = client OR l.writer_waits_until <= moment) THEN
         l.waiting := client;
@@ -85,6 +117,7 @@ BEGIN
       l.epoch := greatest(l.epoch + 1, clock);
       granted := l.epoch;
       IF shared[i] THEN
+        l.has_readers := true;
         l.readers_turn_until := least(l.readers_turn_until, moment + interval '20 milliseconds');
         INSERT INTO {schema}.readers (name, owner, epoch, expires_at, label, reason)
         VALUES (l.name, owners[i], l.epoch, moment + {schema}.lease(ttls[i]), labels[i], reasons[i])

@@ -12,6 +12,7 @@ BEGIN
   moment := clock_timestamp();
   IF l.owner = writer AND l.epoch = its_epoch AND l.expires_at > moment THEN
     l := {schema}.end_writer(l, moment);
+    l.has_readers := true;
     l.epoch := greatest(l.epoch + 1, {schema}.epoch_at(moment));
     INSERT INTO {schema}.readers VALUES (key, new_owner, l.epoch, moment + {schema}.lease(ttl), label, reason);
     PERFORM {schema}.store(l), {schema}.wake(l);

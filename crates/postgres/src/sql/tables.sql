@@ -32,7 +32,9 @@ CREATE TABLE IF NOT EXISTS {schema}.locks (
   writer_waits_until timestamptz NOT NULL DEFAULT '-infinity',
   -- Until when a reader that waits is known of; and until when readers have their turn after a writer.
   readers_wait_until timestamptz NOT NULL DEFAULT '-infinity',
-  readers_turn_until timestamptz NOT NULL DEFAULT '-infinity'
+  readers_turn_until timestamptz NOT NULL DEFAULT '-infinity',
+  -- Whether there may be readers. No: there is no reader whose lease has not ended.
+  has_readers boolean NOT NULL DEFAULT true
 ) WITH (fillfactor = 50);
 
 CREATE TABLE IF NOT EXISTS {schema}.readers (
@@ -64,6 +66,15 @@ AS 'SELECT floor(extract(epoch FROM moment) * 16000)::bigint';
 -- A lease of so many microseconds.
 CREATE OR REPLACE FUNCTION {schema}.lease(ttl bigint) RETURNS interval LANGUAGE sql IMMUTABLE
 AS $$SELECT ttl * interval '1 microsecond'$$;
+
+-- Whether a writer finds nobody and nothing in its way, and an epoch that is not too far ahead of the clock: see claim().
+CREATE OR REPLACE FUNCTION {schema}.is_free(l {schema}.locks, moment timestamptz, clock bigint) RETURNS boolean LANGUAGE sql IMMUTABLE
+AS $$SELECT NOT l.has_readers AND (l.owner IS NULL OR l.expires_at <= moment AND l.readers_wait_until <= moment)
+  AND l.writer_waits_until <= moment AND l.readers_turn_until <= moment AND l.epoch < clock + 16$$;
+
+-- Whether nobody is known to wait for the key.
+CREATE OR REPLACE FUNCTION {schema}.is_quiet(l {schema}.locks, moment timestamptz) RETURNS boolean LANGUAGE sql IMMUTABLE
+AS 'SELECT l.waited_until <= moment AND l.readers_wait_until <= moment';
 
 -- Where commits do not wait for the disk, a crash would forget a grant that its holder knows of: this one waits.
 CREATE OR REPLACE FUNCTION {schema}.make_durable() RETURNS void LANGUAGE plpgsql AS $$
@@ -98,6 +109,6 @@ BEGIN
   UPDATE {schema}.locks SET
     epoch = l.epoch, owner = l.owner, expires_at = l.expires_at, label = l.label, reason = l.reason, forced = l.forced,
     waited_until = l.waited_until, waiting = l.waiting, writer_waits_until = l.writer_waits_until,
-    readers_wait_until = l.readers_wait_until, readers_turn_until = l.readers_turn_until
+    readers_wait_until = l.readers_wait_until, readers_turn_until = l.readers_turn_until, has_readers = l.has_readers
   WHERE name = l.name;
 END $$;
