@@ -9,7 +9,7 @@ use tokio::sync::mpsc;
 use tokio::task::AbortHandle;
 
 use super::judge::{Answer, Asked, Judge, Step, Wrong};
-use super::script::{Ended, Move, Near, Of, Poll, Ttl, Until, Which, text};
+use super::script::{Beside, Ended, Move, Near, Of, Poll, Ttl, Until, Which, text};
 use crate::clock::Moment;
 use crate::conformance::TestClient;
 use crate::conformance::direct::WITHIN;
@@ -39,8 +39,16 @@ struct Had {
 
 #[derive(Debug)]
 struct Subscribed {
+    by: usize,
     heard: mpsc::UnboundedReceiver<Notification>,
     task: AbortHandle,
+}
+
+impl Subscribed {
+    /// What was told until now.
+    fn forgets(&mut self) {
+        while self.heard.try_recv().is_ok() {}
+    }
 }
 
 impl Drop for Subscribed {
@@ -240,26 +248,29 @@ impl Play {
     }
 
     /// Somebody waits behind what is there, hears of it when that is ended, and gets the key.
-    async fn awaits(&mut self, mode: Mode, ended: Ended, ttl: Duration, beside: bool) -> Played {
+    async fn awaits(&mut self, mode: Mode, ended: Ended, ttl: Duration, beside: Beside) -> Played {
         let in_the_way = self.in_the_way(mode);
         let Some(last) = in_the_way.last().cloned() else { return Ok(()) };
         let by = (last.by + 1) % self.clients.len();
-        let other = if beside { Some(self.subscribe(by + 1).await?) } else { None };
+        let other = if matches!(beside, Beside::Nobody) { None } else { Some(self.subscribe(by + 1).await?) };
         let mut listener = self.subscribe(by).await?;
         let (claim, joined) = (Claim { waits: true, ..Claim::new(&self.key, mode, ttl) }, self.clock.now());
         let told = self.ask(by, Step::Claim(claim.clone())).await?;
-        drop(other);
+        // What a queue grants may be told to the waiter alone.
+        let all_hear = matches!(beside, Beside::Hears) && !self.claims.has(Capability::Queue);
+        let mut other = other.filter(|_| all_hear);
         if let Answer::Attempt(Attempt::Granted { .. }) = told {
             // This machine stood still for so long that nothing was in the way any more.
             self.note(by, &claim, &told);
             return Ok(());
         }
-        while listener.heard.try_recv().is_ok() {}
-        self.end(&in_the_way, &last, mode, ended).await?;
-        let heard = tokio::time::timeout(HEARD_WITHIN, listener.heard.recv()).await;
-        if !matches!(heard, Ok(Some(_))) {
-            let why = format!("{} waits, and heard nothing of it for {HEARD_WITHIN:?}", self.judge.name(claim.owner));
-            return Err(End::Wrong(Wrong { clause: "C13", why }, self.told.clone()));
+        self.end_all_but_the_last(&in_the_way, ended).await?;
+        // What is told of another reader would be taken for what is told of the last.
+        listener.forgets();
+        other.iter_mut().for_each(Subscribed::forgets);
+        self.end(&last, mode, ended).await?;
+        for heard in std::iter::once(&mut listener).chain(&mut other) {
+            self.hears(heard, claim.owner).await?;
         }
         self.judge.has_turns(self.clock.now());
         // A store with a queue has granted the key by itself, for a first lease, which may count from the claim.
@@ -270,6 +281,16 @@ impl Play {
         let answer = self.ask_as(by, Step::Claim(claim.clone()), granted).await?;
         self.note(by, &claim, &answer);
         Ok(())
+    }
+
+    async fn hears(&mut self, listener: &mut Subscribed, waiter: OwnerId) -> Played {
+        let heard = tokio::time::timeout(HEARD_WITHIN, listener.heard.recv()).await;
+        if matches!(heard, Ok(Some(_))) {
+            return Ok(());
+        }
+        let (by, name) = (listener.by, self.judge.name(waiter));
+        let why = format!("{name} waits, and the subscription of client {by} heard nothing of it for {HEARD_WITHIN:?}");
+        Err(End::Wrong(Wrong { clause: "C13", why }, self.told.clone()))
     }
 
     /// Several wait in the line of the store behind what is there, and each is granted the key in its turn, whoever asks first.
@@ -294,7 +315,8 @@ impl Play {
         if let Some((by, claim, ..)) = leaves.and_then(|place| line.remove(place)) {
             self.ask(by, Step::Release(claim.grant(None))).await?;
         }
-        self.end(&in_the_way, &last, Mode::Exclusive, ended).await?;
+        self.end_all_but_the_last(&in_the_way, ended).await?;
+        self.end(&last, Mode::Exclusive, ended).await?;
         while let Some((by, claim, lease, retry_in)) = line.pop_front() {
             if let Some((by, behind, ..)) = line.back() {
                 let store = Arc::clone(&self.clients[by % self.clients.len()].store);
@@ -330,13 +352,19 @@ impl Play {
         self.judge.stay_in_the_way(mode, self.clock.now()).iter().filter_map(had).collect()
     }
 
+    /// Ends the others that are in the way, unless one step ends all.
+    async fn end_all_but_the_last(&mut self, in_the_way: &[Had], ended: Ended) -> Played {
+        let others = in_the_way.len().saturating_sub(1);
+        for had in in_the_way[..others].iter().filter(|_| !matches!(ended, Ended::Forced)) {
+            self.ask(had.by, Step::Release(had.grant.clone())).await?;
+        }
+        Ok(())
+    }
+
     /// Ends what is in the way.
-    async fn end(&mut self, in_the_way: &[Had], last: &Had, mode: Mode, ended: Ended) -> Played {
+    async fn end(&mut self, last: &Had, mode: Mode, ended: Ended) -> Played {
         if matches!(ended, Ended::Forced) {
             return self.ask(self.operator(), Step::Force(None)).await.map(drop);
-        }
-        for had in &in_the_way[..in_the_way.len() - 1] {
-            self.ask(had.by, Step::Release(had.grant.clone())).await?;
         }
         let step = match (ended, last.grant.epoch) {
             (Ended::ForcedByToken, Some(epoch)) if self.claims.has(Capability::Fencing) => {
@@ -368,7 +396,7 @@ impl Play {
             }
         };
         let _ = writeln!(self.told, "client {by} subscribes");
-        Ok(Subscribed { heard, task: tokio::spawn(listens).abort_handle() })
+        Ok(Subscribed { by, heard, task: tokio::spawn(listens).abort_handle() })
     }
 
     async fn look(&mut self, by: usize, listed: bool) -> Played {

@@ -42,7 +42,7 @@ pub(super) enum Move {
         mode: Mode,
         ended: Ended,
         ttl: Ttl,
-        beside: bool,
+        beside: Beside,
     },
     /// So many wait in the line of the store, of whom one may leave, and each is served in its turn.
     Line {
@@ -98,6 +98,16 @@ pub(super) enum Ended {
     Forced,
     ForcedByToken,
     Downgraded,
+}
+
+/// Who listens beside a waiter.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Beside {
+    Nobody,
+    /// Somebody who leaves before there is something to hear.
+    Leaves,
+    /// Somebody who has to hear it, too.
+    Hears,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -224,7 +234,8 @@ fn a_move(claims: &Capabilities) -> BoxedStrategy<Move> {
     ];
     let line = (2..5_usize, proptest::option::of(0..4_usize), ended.clone(), Ttl::any())
         .prop_map(|(waiting, leaves, ended, ttl)| Move::Line { waiting, leaves, ended, ttl });
-    let awaits = (mode.clone(), ended, Ttl::any(), any::<bool>()).prop_map(|(mode, ended, ttl, beside)| Move::Await {
+    let beside = proptest::sample::select(vec![Beside::Nobody, Beside::Leaves, Beside::Hears]);
+    let awaits = (mode.clone(), ended, Ttl::any(), beside).prop_map(|(mode, ended, ttl, beside)| Move::Await {
         mode,
         ended,
         ttl,

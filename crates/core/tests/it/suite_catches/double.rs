@@ -8,7 +8,7 @@ use async_trait::async_trait;
 use leasehold_core::conformance::{Fixture, Shareable, Subject, TestClient};
 use leasehold_core::{
     Attempt, Backend, Capabilities, Claim, Clock, Cursor, GrantRef, Holders, LeaseStatus, LocalHandoff, LockKey,
-    MemoryBackend, Notifications, OwnerId, Page, Renewal, Result, SharedBackend,
+    MemoryBackend, Notifications, OwnerId, Page, Renewal, Result, SharedBackend, Subscription,
 };
 
 /// One client of the store.
@@ -74,6 +74,10 @@ pub(crate) trait Double: Send + Sync + 'static {
 
     fn signals(&self) -> bool {
         true
+    }
+
+    async fn subscribe(&self, client: &Client, key: &LockKey) -> Result<Box<dyn Subscription>> {
+        client.store.subscribe(key).await
     }
 
     fn namespace(&self, namespace: &str) -> String {
@@ -158,11 +162,18 @@ impl Backend for Broken {
     }
 
     fn notifications(&self) -> Option<&dyn Notifications> {
-        if self.double.signals() { self.client.store.notifications() } else { None }
+        if self.double.signals() { Some(self) } else { None }
     }
 }
 
 impl SharedBackend for Broken {}
+
+#[async_trait]
+impl Notifications for Broken {
+    async fn subscribe(&self, key: &LockKey) -> Result<Box<dyn Subscription>> {
+        self.double.subscribe(&self.client, key).await
+    }
+}
 
 #[async_trait]
 impl Fixture for Broken {

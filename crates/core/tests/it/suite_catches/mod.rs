@@ -11,6 +11,7 @@ mod exclusive;
 pub(crate) mod program;
 mod renewals;
 mod shared;
+mod signals;
 mod two_requests;
 
 use std::collections::BTreeSet;
