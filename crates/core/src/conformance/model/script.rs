@@ -154,8 +154,9 @@ pub(super) fn text(which: usize) -> Option<String> {
     }
 }
 
-/// Endings of keys: each key has neighbours that look like it, or begin with it, and are asked at the same time.
-pub(in crate::conformance) const ENDINGS: [&str; 26] = [
+/// Endings of keys: each key has neighbours that look like it, or begin with it, and are asked at the same time. The last four pairs have
+/// one hash, whatever stands before them: by the factors 31 and 33, by CRC-16 and by CRC-32.
+pub(in crate::conformance) const ENDINGS: [&str; 34] = [
     "",
     "k",
     "K",
@@ -182,6 +183,14 @@ pub(in crate::conformance) const ENDINGS: [&str; 26] = [
     "k_%*?[a]\\",
     "k%2F",
     "k%00",
+    "Aa",
+    "BB",
+    "Ab",
+    "BA",
+    "aacq",
+    "apaa",
+    "nidmovh",
+    "bubanxn",
 ];
 
 /// The script with this seed.

@@ -47,6 +47,10 @@ catches! {
     TrimsKeys Folds(|key| key.trim_end_matches([' ', '\t', '\n']).to_owned()),
     CutsLongKeys Folds(|key| key.chars().take(254).collect()),
     CutsKeysToAColumn Folds(|key| key.chars().take(191).collect()),
+    HasALockForASlot Folds(|key| format!("{}", crc_16(key) % 16_384)) => c22_keys_that_look_alike_are_distinct,
+    HasALockForACrc32 Folds(|key| format!("{:08x}", crc_32(key))) => c22_keys_that_look_alike_are_distinct,
+    HasALockForAHashBy31 Folds(|key| hash_by(31, key)) => c22_keys_that_look_alike_are_distinct,
+    HasALockForAHashBy33 Folds(|key| hash_by(33, key)) => c22_keys_that_look_alike_are_distinct,
     MixesNamespaces Namespaces(|_| "all".to_owned()) => c22_namespaces_do_not_see_each_other,
     FoldsNamespaceCase Namespaces(str::to_lowercase) => c22_namespaces_do_not_see_each_other,
     JoinsWithoutSeparator Joins("") => c22_namespaces_that_begin_alike_do_not_meet,
@@ -356,6 +360,26 @@ impl Double for Folds {
 
 fn lower_beyond_ascii(letter: char) -> char {
     if letter.is_ascii() { letter } else { letter.to_lowercase().next().unwrap_or(letter) }
+}
+
+/// The checksum by which a cluster of Redis deals keys out to its slots.
+fn crc_16(key: &str) -> u16 {
+    key.bytes().fold(0, |crc: u16, byte| {
+        let shifted = |crc: u16, _| if crc & 0x8000 == 0 { crc << 1 } else { (crc << 1) ^ 0x1021 };
+        (0..8).fold(crc ^ (u16::from(byte) << 8), shifted)
+    })
+}
+
+fn crc_32(key: &str) -> u32 {
+    !key.bytes().fold(u32::MAX, |crc, byte| {
+        let shifted = |crc: u32, _| if crc & 1 == 0 { crc >> 1 } else { (crc >> 1) ^ 0xedb8_8320 };
+        (0..8).fold(crc ^ u32::from(byte), shifted)
+    })
+}
+
+fn hash_by(factor: u32, key: &str) -> String {
+    let hash = key.bytes().fold(0, |hash: u32, byte| hash.wrapping_mul(factor).wrapping_add(u32::from(byte)));
+    format!("{hash:08x}")
 }
 
 struct Namespaces(fn(&str) -> String);
