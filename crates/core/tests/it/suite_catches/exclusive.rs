@@ -7,8 +7,8 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use leasehold_core::{
-    Attempt, Backend, Claim, Clock, Error, ErrorKind, GrantRef, Holders, LeaseStatus, LockKey, Mode, OwnerId, Renewal,
-    Result,
+    Attempt, Backend, Claim, Clock, Error, ErrorKind, GrantRef, Holders, LeaseStatus, LockKey, MemoryBackend, Mode,
+    OwnerId, Renewal, Result,
 };
 
 use crate::suite_catches::catches;
@@ -35,6 +35,8 @@ catches! {
     ReleasesWhatExpired ReleasesWhatExpired,
     ReleasesNothing ReleasesNothing,
     TellsLossOnRelease TellsLossOnRelease,
+    ForceForgetsTheCounter ForceForgetsTheCounter::default()
+        => c04_tokens_grow_also_within_one_moment_of_the_clock,
     LosesTheTokenOrder Tokens::new(|_, epoch| (1 << 46) - epoch),
     TokensOfTheClockAlone TokensOfTheClockAlone(Mode::Exclusive) => c04_tokens_grow_also_within_one_moment_of_the_clock,
     TokensWithoutClock Tokens::new(|count, _| count) => c04_an_empty_store_begins_at_its_clock,
@@ -294,6 +296,39 @@ pub(crate) struct ReleasesNothing;
 impl Double for ReleasesNothing {
     async fn release(&self, _: &Client, _: &GrantRef) -> Result<LeaseStatus> {
         Ok(LeaseStatus::Held)
+    }
+}
+
+/// A forced release deletes the row with the number that was given last, and the next begins at the clock.
+#[derive(Default)]
+struct ForceForgetsTheCounter(Mutex<HashMap<LockKey, usize>>);
+
+impl ForceForgetsTheCounter {
+    /// The rows since the last forced release.
+    fn rows(&self, client: &Client, key: &LockKey) -> MemoryBackend {
+        let forced = self.0.lock().unwrap_or_else(PoisonError::into_inner).get(key).copied();
+        client.store.namespace(&format!("since {forced:?}"))
+    }
+}
+
+#[async_trait]
+impl Double for ForceForgetsTheCounter {
+    async fn try_acquire(&self, client: &Client, claim: &Claim) -> Result<Attempt> {
+        self.rows(client, &claim.key).try_acquire(claim).await
+    }
+
+    async fn release(&self, client: &Client, grant: &GrantRef) -> Result<LeaseStatus> {
+        self.rows(client, &grant.key).release(grant).await
+    }
+
+    async fn inspect(&self, client: &Client, key: &LockKey) -> Result<Holders> {
+        self.rows(client, key).inspect(key).await
+    }
+
+    async fn force_release(&self, client: &Client, key: &LockKey, only: Option<u64>) -> Result<Holders> {
+        let ended = self.rows(client, key).force_release(key, only).await;
+        *self.0.lock().unwrap_or_else(PoisonError::into_inner).entry(key.clone()).or_default() += 1;
+        ended
     }
 }
 
