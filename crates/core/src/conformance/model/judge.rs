@@ -382,19 +382,26 @@ impl Judge {
     fn shows(&self, leases: &[Lease<Span>], holders: &[Holder], at: Asked) -> Result<(), Wrong> {
         let mut holders: Vec<_> = holders.iter().collect();
         for lease in leases {
-            let shown = holders.iter().position(|holder| self.is_shown(lease, holder, at));
+            let shown = holders.iter().position(|holder| self.differs(lease, holder, at).is_none());
             let Some(shown) = shown else {
-                return broken(
-                    "C25",
-                    format!("{} is not in what is shown: {}", self.lease(lease, at), shown_as(&holders)),
-                );
+                return broken("C25", self.not_shown(lease, &holders, at));
             };
             holders.swap_remove(shown);
         }
         if holders.is_empty() { Ok(()) } else { broken("C25", format!("shown, and not there: {}", shown_as(&holders))) }
     }
 
-    fn is_shown(&self, lease: &Lease<Span>, holder: &Holder, at: Asked) -> bool {
+    /// What is said of a lease that is not shown as it is: the author looks for what differs.
+    fn not_shown(&self, lease: &Lease<Span>, holders: &[&Holder], at: Asked) -> String {
+        let token = FencingToken::of_epoch(lease.epoch);
+        let nearly = holders.iter().find(|holder| holder.token == Some(token));
+        let differs = nearly.and_then(|holder| self.differs(lease, holder, at));
+        let differs = differs.map(|what| format!(", {what}")).unwrap_or_default();
+        format!("{} is not in what is shown{differs}: {}", self.lease(lease, at), shown_as(holders))
+    }
+
+    /// In what the shown holder is not this lease.
+    fn differs(&self, lease: &Lease<Span>, holder: &Holder, at: Asked) -> Option<String> {
         let token = self.claims.has(Capability::Fencing).then(|| FencingToken::of_epoch(lease.epoch));
         let left = match holder.remaining {
             Some(left) => self.is_left(lease, left, at),
@@ -405,12 +412,25 @@ impl Judge {
             shown.as_deref().unwrap_or_default() == given.unwrap_or_default()
         };
         let since = holder.granted_at.is_none_or(|since| apart(since, FencingToken::time_of(lease.epoch)) <= ROUNDED);
-        left && since
-            && holder.mode == lease.mode
-            && holder.token == token
-            && same(&holder.label, lease.label.as_deref())
-            && same(&holder.reason, lease.reason.as_deref())
+        let texts = [("label", &holder.label, &lease.label), ("reason", &holder.reason, &lease.reason)];
+        let text = texts.into_iter().find(|(_, shown, given)| !same(shown, given.as_deref()));
+        let parts = [(left, "what is left"), (since, "when it was granted"), (holder.mode == lease.mode, "its mode")];
+        let parts = parts.into_iter().chain([(holder.token == token, "its token")]);
+        let part = parts.filter(|(is_right, _)| !is_right).map(|(_, what)| format!("{what} is another")).next();
+        part.or_else(|| {
+            text.map(|(what, shown, given)| format!("its {what} is {}", apart_from(shown, given.as_deref())))
+        })
     }
+}
+
+/// Two texts that differ: all of them, or their lengths where they are long.
+fn apart_from(shown: &Option<String>, given: Option<&str>) -> String {
+    const LONG: usize = 80;
+    let (shown, given) = (shown.as_deref().unwrap_or_default(), given.unwrap_or_default());
+    if shown.len().max(given.len()) > LONG {
+        return format!("one of {} bytes and not of {}", shown.len(), given.len());
+    }
+    format!("{shown:?} and not {given:?}")
 }
 
 fn broken<T>(clause: &'static str, why: String) -> Result<T, Wrong> {

@@ -146,7 +146,8 @@ impl Ttl {
 
 /// Label and reason of a claim.
 pub(super) fn text(which: usize) -> Option<String> {
-    let texts = ["", "a's \"text\" `of` {one: %s} $1 ?", "line\r\n\0\u{7f}\u{202e}end", "😀 Ünïcödé e\u{301}"];
+    // Blanks at an end are what a column of a fixed width loses.
+    let texts = ["", "a's \"text\" `of` {one: %s} $1 ?", "line\r\n\0\u{7f}\u{202e}end", " 😀 Ünïcödé e\u{301} "];
     match which % (texts.len() + 2) {
         0 => None,
         1 => Some("é".repeat(crate::LockOptions::MAX_TEXT_BYTES / 2)),

@@ -25,6 +25,7 @@ catches! {
     CutsTexts Shows(|holder| holder.label = holder.label.take().map(|label| label.chars().take(64).collect())),
     ListsByPattern ListsByPattern => c25_list_takes_the_prefix_literally,
     ListsOnePage ListsOnePage => c25_list_pages_through_held_keys,
+    TrimsTexts Shows(|holder| holder.label = holder.label.take().map(|label| label.trim_end_matches(' ').to_owned())),
     ForcesNothing ForcesNothing,
     ForcesWhoeverHoldsIt ForcesWhoeverHoldsIt,
     ForcesNoGrantAlone ForcesNoGrantAlone,
