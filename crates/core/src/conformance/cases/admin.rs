@@ -1,7 +1,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
-use super::context::{AMPLE, SHORT, TestContext, patient, soon};
+use super::context::{AMPLE, SHORT, TestContext, outlast, patient, soon};
 use super::token::token;
 use crate::conformance::TestClient;
 use crate::conformance::verdict::{Failure, Verdict, ensure};
@@ -56,6 +56,28 @@ pub(super) async fn c25_list_pages_through_held_keys(context: TestContext) -> Ve
     let seen: BTreeSet<_> = listed(&theirs, stem.as_str()).await?.into_keys().collect();
     ensure!(seen == held, "{} keys listed, {} held", seen.len(), held.len());
     drop(guards);
+    Ok(())
+}
+
+/// A page that is cut before its live grants are looked for may have none, and yet not be the last one.
+pub(super) async fn c25_list_goes_on_behind_what_has_ended(context: TestContext) -> Verdict {
+    /// More than two pages of most stores.
+    const ENDED: usize = 250;
+    /// At a time.
+    const MANY: usize = 50;
+    let (ours, theirs, brief) = (context.client().await?, context.client().await?, context.brief_ttl());
+    let stem = context.key();
+    let named = |ending: String| LockKey::new(format!("{stem}/{ending}"));
+    let first = ours.take(&named("a".into())?, &patient()).await?;
+    let ended: Vec<_> = (0..ENDED).map(|number| named(format!("b{number}"))).collect::<Result<_, _>>()?;
+    for some in ended.chunks(MANY) {
+        let claims = some.iter().map(|key| ours.claims_briefly(key, Mode::Exclusive, brief));
+        futures::future::try_join_all(claims).await?;
+    }
+    let last = ours.take(&named("c".into())?, &patient()).await?;
+    outlast(brief).await;
+    let seen = listed(&theirs, stem.as_str()).await?;
+    ensure!(seen.keys().eq([first.key(), last.key()]), "of two that are held, {:?} are listed", seen.keys());
     Ok(())
 }
 

@@ -174,6 +174,7 @@ const CASES: &[Case] = cases! {
 
     admin::c25_inspect_shows_the_holder
     admin::c25_list_pages_through_held_keys
+    admin::c25_list_goes_on_behind_what_has_ended [Lease]
     admin::c25_list_takes_the_prefix_literally
     admin::c25_who_waits_in_the_store_is_counted [Queue]
     admin::c25_force_release_frees_the_key_and_tells_the_holder

@@ -405,9 +405,12 @@ impl Play {
         let (what, holders) = if listed {
             ("list", listing(store.steps(), &self.key).await)
         } else {
-            ("inspect", store.steps().inspect(&self.key).await.map(|seen| seen.holders))
+            ("inspect", store.steps().inspect(&self.key).await.map(|seen| Ok(seen.holders)))
         };
-        let holders = self.answered(what, holders)?;
+        let holders = self.answered(what, holders)?.map_err(|why| {
+            let _ = writeln!(self.told, "{what}");
+            End::Wrong(Wrong { clause: "C25", why }, self.told.clone())
+        })?;
         let at = Asked { sent, answered: self.clock.now() };
         let told = format!("{what} → {}", holders.len());
         self.hear(&Step::Look, &Answer::Holders(holders), at, &told)
@@ -542,14 +545,13 @@ async fn carry_out(store: &dyn Backend, key: &LockKey, step: &Step) -> Result<An
     }
 }
 
-/// The holders of a key in the listing of the keys that begin with it.
-async fn listing(store: &dyn Backend, key: &LockKey) -> Result<Vec<Holder>, Error> {
+/// The holders of a key in the listing of the keys that begin with it, or what is wrong with that listing.
+async fn listing(store: &dyn Backend, key: &LockKey) -> Result<Result<Vec<Holder>, String>, Error> {
     let (mut holders, mut after) = (Vec::new(), None);
     loop {
         let page = store.list(key.as_str(), after.as_ref()).await?;
         if let Some(other) = page.keys.iter().find(|held| !held.key.as_str().starts_with(key.as_str())) {
-            let detail = format!("a listing of {key} has {}", other.key);
-            return Err(Error::new(ErrorKind::Backend, "list").detail(detail));
+            return Ok(Err(format!("the listing of what begins with {key:?} has {:?}", other.key)));
         }
         // A key may come on two pages, as a lease that ends meanwhile.
         let here: Vec<_> =
@@ -558,7 +560,7 @@ async fn listing(store: &dyn Backend, key: &LockKey) -> Result<Vec<Holder>, Erro
         holders.extend(here);
         after = page.next;
         if after.is_none() {
-            return Ok(holders);
+            return Ok(Ok(holders));
         }
     }
 }

@@ -1,17 +1,19 @@
 //! The operator's view, broken.
 
-use std::collections::HashMap;
-use std::sync::{Mutex, PoisonError};
+use std::collections::{BTreeSet, HashMap};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, SystemTime};
 
 use async_trait::async_trait;
+use leasehold_core::conformance::report;
 use leasehold_core::{
     Attempt, Backend, Claim, Cursor, FencingToken, GrantRef, Holder, Holders, LeaseStatus, LockKey, Mode, Page,
     Renewal, Result,
 };
+use leasehold_testkit::test;
 
-use crate::suite_catches::catches;
-use crate::suite_catches::double::{Client, Double};
+use crate::suite_catches::double::{Broken, Client, Double};
+use crate::suite_catches::{MODEL, catches};
 
 catches! {
     ShowsWhatExpired ShowsWhatExpired::in_both(),
@@ -23,9 +25,11 @@ catches! {
     ShowsNoLabel Shows(|holder| holder.label = None),
     ShowsAnotherToken Shows(|holder| holder.token = Some(FencingToken::of_epoch(1))),
     CutsTexts Shows(|holder| holder.label = holder.label.take().map(|label| label.chars().take(64).collect())),
+    TrimsTexts Shows(|holder| holder.label = holder.label.take().map(|label| label.trim_end_matches(' ').to_owned())),
     ListsByPattern ListsByPattern => c25_list_takes_the_prefix_literally,
     ListsOnePage ListsOnePage => c25_list_pages_through_held_keys,
-    TrimsTexts Shows(|holder| holder.label = holder.label.take().map(|label| label.trim_end_matches(' ').to_owned())),
+    ListsWithoutCase ListsWithoutCase,
+    ListsUpToAPageOfEnded ListsUpToAPageOfEnded::default() => c25_list_goes_on_behind_what_has_ended,
     ForcesNothing ForcesNothing,
     ForcesWhoeverHoldsIt ForcesWhoeverHoldsIt,
     ForcesNoGrantAlone ForcesNoGrantAlone,
@@ -128,6 +132,61 @@ impl Double for ListsByPattern {
     async fn list(&self, client: &Client, prefix: &str, after: Option<&Cursor>) -> Result<Page> {
         let stem = prefix.split(['%', '_', '*', '?']).next().unwrap_or_default();
         client.store.list(if prefix.contains("%a") { stem } else { prefix }, after).await
+    }
+}
+
+/// As `LIKE` does where it folds case.
+struct ListsWithoutCase;
+
+#[async_trait]
+impl Double for ListsWithoutCase {
+    async fn list(&self, client: &Client, prefix: &str, after: Option<&Cursor>) -> Result<Page> {
+        let mut page = client.store.list("", after).await?;
+        let like = |key: &str| key.get(..prefix.len()).is_some_and(|start| start.eq_ignore_ascii_case(prefix));
+        page.keys.retain(|seen| like(seen.key.as_str()));
+        Ok(page)
+    }
+}
+
+/// The author is told of the listing, and not of a store that failed.
+#[test(multi_thread)]
+async fn a_listing_of_other_keys_is_told_as_such() -> std::result::Result<(), String> {
+    for _ in 0..5 {
+        let failed = report(Arc::new(Broken::new(Box::new(ListsWithoutCase))), Some(MODEL)).await.failed;
+        if let Some((_, told)) = failed.into_iter().next() {
+            let is_named = told.starts_with("C25") && told.contains("the listing of what begins with");
+            return if is_named { Ok(()) } else { Err(told) };
+        }
+    }
+    Err("it passes".to_owned())
+}
+
+/// Reads a page of rows, leaves out those that have ended, and takes a page that is not full then for the last one.
+#[derive(Default)]
+struct ListsUpToAPageOfEnded(Mutex<BTreeSet<LockKey>>);
+
+#[async_trait]
+impl Double for ListsUpToAPageOfEnded {
+    async fn try_acquire(&self, client: &Client, claim: &Claim) -> Result<Attempt> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).insert(claim.key.clone());
+        client.store.try_acquire(claim).await
+    }
+
+    async fn list(&self, client: &Client, prefix: &str, after: Option<&Cursor>) -> Result<Page> {
+        const PAGE: usize = 100;
+        let rows: Vec<_> = {
+            let all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+            let behind = |key: &&LockKey| after.is_none_or(|after| key.as_str() > after.0.as_str());
+            all.iter().filter(|key| key.as_str().starts_with(prefix)).filter(behind).take(PAGE).cloned().collect()
+        };
+        let mut keys = Vec::new();
+        for key in &rows {
+            keys.push(client.store.inspect(key).await?);
+        }
+        keys.retain(|seen| !seen.holders.is_empty());
+        let is_full = keys.len() == PAGE;
+        let next = rows.last().filter(|_| is_full).map(|last| Cursor(last.as_str().to_owned()));
+        Ok(Page { keys, next })
     }
 }
 
