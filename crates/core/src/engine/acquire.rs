@@ -1,6 +1,7 @@
 //! The future of `acquire`: a waiter in the wait queue of a key, until it is granted, busy or failed.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use tracing::Instrument;
 
@@ -53,7 +54,8 @@ impl Inner {
     ) -> Result<OrBusy<GuardInner>> {
         let _queued = waiting.is_behind.then(|| self.driver.observer.queued(request.key));
         let mut long_wait = LongWait::of(self, request.key, joined.at, request.options.warn_after);
-        let mut limit = if joined.limit == joined.at { Moment::NEVER } else { joined.limit };
+        let is_try = joined.limit == joined.at;
+        let mut limit = joined.limit.plus(if is_try { self.longest() } else { Duration::ZERO });
         loop {
             let outcome = tokio::select! {
                 biased;
@@ -61,7 +63,7 @@ impl Inner {
                 () = long_wait.warns() => continue,
                 () = self.clock.reach(limit) => {
                     let latest = self.driver.look(|state| state.latest(self.member, joined.limit));
-                    limit = if limit < latest { latest } else { Moment::NEVER };
+                    limit = if limit < latest && !is_try { latest } else { Moment::NEVER };
                     self.apply(Event::TimesUp(request.key.clone(), waiting.id));
                     continue;
                 }

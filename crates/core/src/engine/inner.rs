@@ -11,7 +11,7 @@ use tokio::runtime::{self, Handle};
 use tokio::sync::{Mutex, Notify};
 
 use super::driver::Driver;
-use super::state::{Event, Member};
+use super::state::{Event, Member, longest};
 use crate::clock::Moment;
 use crate::home::Home;
 use crate::{Backend, Capabilities, Capability, Clock, Error, ErrorKind, Holders, LockKey, LockOptions, Mode, Result};
@@ -75,8 +75,12 @@ impl Inner {
     /// Ends a step of the backend that ends too late: nothing that a store does keeps a caller for ever. Backends keep to that
     /// limit themselves, with errors that say more.
     pub(super) async fn bounded<T>(&self, operation: &'static str, step: impl Future<Output = Result<T>>) -> Result<T> {
-        let answer = within(self.backend.answers_within() * 5 / 4, step).await;
+        let answer = within(self.longest(), step).await;
         answer.unwrap_or_else(|| Err(Error::unanswered(operation)))
+    }
+
+    pub(super) fn longest(&self) -> Duration {
+        longest(self.backend.answers_within())
     }
 
     /// Ends a call for an operator that ends too late. It may take several steps, or ask one server after the other.

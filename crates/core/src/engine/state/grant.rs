@@ -162,7 +162,7 @@ impl<W: Clone, L: LeaseCell> Key<W, L> {
         let Some(offer) = self.offers.iter_mut().find(its) else { return };
         offer.waiter.is_over = true;
         let (lease, waiter) = (offer.guard.lease, &offer.waiter);
-        if step.now >= step.latest(waiter.member, waiter.limit) {
+        if step.now >= step.latest(waiter) {
             // The waiter goes back to the queue when the lease ends.
             self.end(step, lease, End::Released);
             if let Some(index) = self.index(id) {

@@ -158,7 +158,7 @@ impl<W: Clone, L: LeaseCell> Key<W, L> {
     /// Dismisses a waiter whose limit has passed and for whom no answer will come in time. True if it was dismissed. Also
     /// applies to a waiter whose task is not polled.
     pub(super) fn give_up_late(&mut self, step: &mut Step<'_, W, L>, index: usize) -> bool {
-        let late = |waiter: &&Waiter<W>| !waiter.is_try && step.now >= step.latest(waiter.member, waiter.limit);
+        let late = |waiter: &&Waiter<W>| step.now >= step.latest(waiter);
         let Some(waiter) = self.waiters.get(index).filter(late) else { return false };
         let last = if waiter.asked() || waiter.last.is_some() {
             waiter.last.clone().filter(|_| self.asks(step, &self.queue_front(step), index))

@@ -46,6 +46,7 @@ pub(crate) use self::event::{
 use self::key::Key;
 use self::keys::{KeyEntry, Keys};
 use self::lease::Lease;
+pub(super) use self::step::longest;
 use self::step::{Batches, Engine, Step};
 use crate::clock::Moment;
 use crate::{Error, ErrorKind, LockKey};

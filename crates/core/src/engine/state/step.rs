@@ -8,6 +8,7 @@ use std::time::Duration;
 use super::event::{Action, Actions, Batch, BatchId, KeyId, Member, Randomness, Request, RequestId, Traits};
 use super::key_set::KeySet;
 use super::lease::Terms;
+use super::waiter::Waiter;
 use crate::LockOptions;
 use crate::clock::Moment;
 
@@ -102,6 +103,11 @@ impl Engine {
     }
 }
 
+/// For how long a step of the store is waited for: somewhat longer than it may take, because its own error says more.
+pub(crate) fn longest(answers_within: Duration) -> Duration {
+    answers_within * 5 / 4
+}
+
 impl<W, L> Step<'_, W, L> {
     pub(super) fn id(&mut self) -> u64 {
         *self.next_id += 1;
@@ -182,9 +188,15 @@ impl<W, L> Step<'_, W, L> {
         self.now.plus(self.traits(member).answers_within.saturating_mul(2))
     }
 
-    /// Until when an answer that is under way is waited for.
-    pub(super) fn latest(&self, member: Member, limit: Moment) -> Moment {
-        self.members[&member].latest(limit)
+    /// Until when this waiter waits for an answer that is under way. A try may have to wait for the claim and the release of a caller
+    /// that is gone before its own claim: with a store that is silent, each takes as long as an answer may.
+    pub(super) fn latest(&self, waiter: &Waiter<W>) -> Moment {
+        let engine = &self.members[&waiter.member];
+        if waiter.is_try {
+            waiter.limit.plus(longest(engine.traits.answers_within))
+        } else {
+            engine.latest(waiter.limit)
+        }
     }
 }
 

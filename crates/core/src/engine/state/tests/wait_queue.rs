@@ -202,7 +202,7 @@ fn one_who_does_not_wait_takes_as_long_as_the_store() {
     let (mut play, member) = Play::with(PLAIN);
     let id = play.join(member, "a", renewing(), play.now);
     let (request, _) = play.claim();
-    play.now = play.now.plus(Duration::from_secs(3));
+    play.now = play.now.plus(millis(1_249));
     play.apply(Event::TimesUp(key(), id));
     assert!(play.outcome("a").is_none());
     play.grant(request, 2);
@@ -343,4 +343,23 @@ fn who_hears_that_the_store_said_that_the_key_is_held_hears_for_how_long_until_t
         later.now = later.now.plus(left);
         assert_eq!(remaining(&mut later, member), None, "it is over");
     }
+}
+
+#[test]
+fn a_try_behind_what_a_caller_left_under_way_is_answered_when_its_own_claim_would_be() {
+    let (mut play, member) = Play::with(PLAIN);
+    let gone = play.waits(member, "a");
+    let (claim, _) = play.claim();
+    play.apply(Event::Leave(key(), gone));
+    let limit = play.now;
+    let id = play.join(member, "b", renewing(), limit);
+    play.now = limit.plus(millis(1_000));
+    play.answer(claim, Err(lost()));
+    assert!(play.claims().is_empty(), "it waits for the release of what may have been granted");
+    play.now = limit.plus(millis(1_249));
+    play.apply(Event::TimesUp(key(), id));
+    assert!(play.outcome("b").is_none());
+    play.now = limit.plus(millis(1_250));
+    play.apply(Event::TimesUp(key(), id));
+    assert_eq!(play.failed("b"), ErrorKind::Indeterminate);
 }
