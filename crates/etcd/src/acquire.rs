@@ -6,7 +6,7 @@ use prost::Message;
 
 use crate::failure::is_lease_gone;
 use crate::line::{Entry, Line, Text};
-use crate::proto::{Compare, Operation, TxnRequest};
+use crate::proto::{Compare, Operation, Range, TxnRequest};
 use crate::store::{ROUNDS, Store, seconds};
 
 /// The lease of who waits, and the first lease of a grant out of the line: a waiter that died keeps the others for no longer.
@@ -42,11 +42,7 @@ pub(crate) async fn try_acquire(store: &Store, claim: &Claim) -> Result<Attempt>
     if !claim.waits {
         return busy(store, &line).await;
     }
-    // Its own place, unless another of this process has it.
-    let place = store.place(&claim.key, claim.mode, claim.owner);
-    let is_taken = line.entries.iter().any(|entry| entry.name == place);
-    let place = if is_taken { store.names().entry(&claim.key, claim.mode, claim.owner) } else { place };
-    let (line, lease) = put(store, claim, &place, claim.ttl.min(WAITS), Vec::new()).await?;
+    let (line, lease) = put(store, claim, Some(&line), claim.ttl.min(WAITS), None).await?;
     match line.of(claim.owner, claim.mode) {
         // Not as granted, also where it is first by now: its lease is not the one that was asked for.
         Some(ours) if lasts(store, ours, lease).await? => Ok(queued(store, claim, &line, ours)),
@@ -60,14 +56,30 @@ async fn take(store: &Store, claim: &Claim) -> Result<ControlFlow<Attempt, Line>
         Mode::Exclusive => store.names().line(&claim.key),
         Mode::Shared => store.names().writers(&claim.key),
     };
-    let place = store.place(&claim.key, claim.mode, claim.owner);
-    let (line, lease) = put(store, claim, &place, claim.ttl, vec![Compare::absent(in_the_way)]).await?;
-    if let Some(ours) = line.of(claim.owner, claim.mode)
-        && lasts(store, ours, lease).await?
-    {
-        return Ok(ControlFlow::Break(found(store, claim, &line, ours).await?));
+    let mut seen = None;
+    for _ in 0..ROUNDS {
+        let (line, lease) = put(store, claim, seen.as_ref(), claim.ttl, Some(in_the_way.clone())).await?;
+        match line.of(claim.owner, claim.mode) {
+            Some(ours) if lasts(store, ours, lease).await? => {
+                return Ok(ControlFlow::Break(found(store, claim, &line, ours).await?));
+            }
+            // Only its place was taken.
+            None if line.admits(claim.mode) => seen = Some(line),
+            _ => return Ok(ControlFlow::Continue(line)),
+        }
     }
-    Ok(ControlFlow::Continue(line))
+    Ok(ControlFlow::Break(Attempt::Busy { retry_in: None }))
+}
+
+/// Where a claim is written: in the place of this process, unless another owner has that in the line that was seen last. And what
+/// keeps an earlier request of the same claim, which may come later than this one, from writing a second entry into the other place.
+fn place(store: &Store, claim: &Claim, seen: Option<&Line>) -> (Vec<u8>, Compare) {
+    let Claim { key, mode, owner, .. } = claim;
+    let (place, own) = (store.place(key, *mode), store.names().entry(key, *mode, *owner));
+    match seen.and_then(|line| line.entries.iter().find(|entry| entry.name == place)) {
+        Some(taken) => (own, Compare::unchanged(&place, taken.modified)),
+        None => (place, Compare::absent((own, Vec::new()))),
+    }
 }
 
 /// Whether the lease of an entry counts from this request. An entry with another lease than the one that is granted now was written
@@ -76,18 +88,25 @@ async fn lasts(store: &Store, entry: &Entry, granted: i64) -> Result<bool> {
     Ok(entry.lease == granted || store.keep_alive("acquire", &[entry.lease]).await? == [true])
 }
 
-/// Writes the entry of a claim into this place, with a lease of its own, if nobody has it and these comparisons hold. Answers the
-/// line after it, and that lease.
-async fn put(store: &Store, claim: &Claim, name: &[u8], ttl: Duration, also: Vec<Compare>) -> Result<(Line, i64)> {
+/// Writes the entry of a claim, with a lease of its own, if it is not there, and nothing in this range. Answers the line after it, and
+/// that lease.
+async fn put(
+    store: &Store,
+    claim: &Claim,
+    seen: Option<&Line>,
+    ttl: Duration,
+    in_the_way: Option<Range>,
+) -> Result<(Line, i64)> {
+    let (name, is_alone) = place(store, claim, seen);
     for _ in 0..ROUNDS {
         let base = store.base("acquire").await?;
         let lease = store.lease("acquire", seconds(ttl)).await?;
         // A store that lost its data counts revisions anew.
         let same_base = Compare::value(&store.names().base(), &base.text());
-        let mut compare = vec![same_base, Compare::absent((name.to_vec(), Vec::new()))];
-        compare.extend(also.iter().cloned());
+        let mut compare = vec![same_base, Compare::absent((name.clone(), Vec::new())), is_alone.clone()];
+        compare.extend(in_the_way.clone().map(Compare::absent));
         let failure = store.reads(&claim.key).to_vec();
-        let mut success = vec![Operation::put(name, Text::of(claim, seconds(ttl)).encode_to_vec(), lease)];
+        let mut success = vec![Operation::put(&name, Text::of(claim, seconds(ttl)).encode_to_vec(), lease)];
         success.extend(failure.iter().cloned());
         let answer = match store.commit(&claim.key, TxnRequest { compare, success, failure }).await {
             Ok(answer) => answer,

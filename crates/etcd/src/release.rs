@@ -12,7 +12,7 @@ pub(crate) async fn release(store: &Store, grant: &GrantRef) -> Result<LeaseStat
     store.waits_no_more(&grant.key, grant.owner);
     store.settled(grant.owner);
     let names = store.names();
-    let mut name = store.place(&grant.key, grant.mode, grant.owner);
+    let mut name = store.place(&grant.key, grant.mode);
     let mut is_ours = Compare::begins(&name, &Text::beginning(grant.owner)).to_vec();
     for _ in 0..ROUNDS {
         let mut success = store.reads(&grant.key).to_vec();

@@ -63,7 +63,7 @@ async fn some(store: &Store, renewals: &[Renewal]) -> Result<Vec<Result<LeaseSta
 fn names(store: &Store, grant: &GrantRef) -> [Vec<u8>; 3] {
     let GrantRef { key, mode, owner, .. } = grant;
     let named_after_it = store.names().entry(key, *mode, *owner);
-    [store.place(key, *mode, *owner), named_after_it, store.names().forced(key, *owner)]
+    [store.place(key, *mode), named_after_it, store.names().forced(key, *owner)]
 }
 
 enum Gone {

@@ -27,8 +27,8 @@ pub(crate) struct Store(Arc<Shared>);
 struct Shared {
     nodes: Arc<Nodes>,
     names: Names,
-    /// After which the first writer of this process in each line is named: what each claim gave a name of its own, etcd's index
-    /// would keep until its history is compacted.
+    /// After which one writer and one reader of this process in each line are named: a key is slower by each name that it ever had,
+    /// until etcd's history is compacted.
     place: OwnerId,
     commits: GroupCommit<Commits>,
     leases: Leases,
@@ -74,9 +74,9 @@ impl Store {
         &self.0.names
     }
 
-    /// Where an entry of this owner is looked for first.
-    pub(crate) fn place(&self, key: &LockKey, mode: Mode, owner: OwnerId) -> Vec<u8> {
-        self.names().entry(key, mode, if mode == Mode::Exclusive { self.0.place } else { owner })
+    /// The place of this process in a line. One who finds it taken has one that is named after itself.
+    pub(crate) fn place(&self, key: &LockKey, mode: Mode) -> Vec<u8> {
+        self.names().entry(key, mode, self.0.place)
     }
 
     /// From where epochs are counted. The first who uses a namespace writes it down, as its clock says.

@@ -69,7 +69,7 @@ async fn a_place_that_came_late_has_the_lease_that_its_waiter_is_told() {
     let ours = Etcd::connect(&proxy.url(&cluster.url())).await.unwrap();
     let held = take(&theirs, "k", Duration::from_secs(600)).await;
     let clock = Clock::system();
-    proxy.delay(Duration::from_millis(250));
+    proxy.delay(Duration::from_millis(120));
     let came_late = async || {
         let claim = Claim { waits: true, ..Claim::new(&key("k"), Mode::Exclusive, LEASE) };
         let granted = cluster.control(&["lease", "grant", "5"]).await.unwrap();
@@ -83,10 +83,11 @@ async fn a_place_that_came_late_has_the_lease_that_its_waiter_is_told() {
         });
         eventually("it has read the line", async || count(port, "\"Txn\"") > before).await;
         let name = format!("leasehold/leasehold/held/k/w/{}", claim.owner.to_hex());
-        let put = cluster.control(&["put", &name, "", "--prev-kv", "--lease", &lease]).await;
-        // Too slow: the lease was over, or the request wrote its place before.
-        let in_time = put.is_ok_and(|answer| answer.trim() == "OK");
+        let put = cluster.control(&["put", &name, "", "--lease", &lease]).await;
         let answer = asked.await.unwrap();
+        let line = cluster.control(&["get", "leasehold/leasehold/held/k/w/", "--prefix", "--keys-only"]).await.unwrap();
+        // Else it was too slow: the lease was over, or the request wrote its place before.
+        let in_time = put.is_ok() && line.split_whitespace().count() == 2 && line.contains(&name);
         if in_time && matches!(answer, Ok(Attempt::Queued { .. })) {
             let left = cluster.control(&["lease", "timetolive", &lease]).await.unwrap();
             let left = left.split("remaining(").nth(1).and_then(|left| left.split('s').next()?.parse::<u64>().ok());
@@ -95,6 +96,7 @@ async fn a_place_that_came_late_has_the_lease_that_its_waiter_is_told() {
             assert!(told >= LEASE, "its waiter is told of {LEASE:?}, and it lasts {told:?}");
         }
         ours.engine().backend().release(&claim.grant(None)).await.unwrap();
+        cluster.control(&["del", &name]).await.unwrap();
         in_time
     };
     eventually("the place came in time", came_late).await;

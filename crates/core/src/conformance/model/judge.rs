@@ -418,15 +418,15 @@ impl Judge {
         let parts = parts.into_iter().chain([(holder.token == token, "its token")]);
         let part = parts.filter(|(is_right, _)| !is_right).map(|(_, what)| format!("{what} is another")).next();
         part.or_else(|| {
-            text.map(|(what, shown, given)| format!("its {what} is {}", apart_from(shown, given.as_deref())))
+            text.map(|(what, shown, given)| format!("its {what} is {}", apart_from(shown.as_deref(), given.as_deref())))
         })
     }
 }
 
 /// Two texts that differ: all of them, or their lengths where they are long.
-fn apart_from(shown: &Option<String>, given: Option<&str>) -> String {
+fn apart_from(shown: Option<&str>, given: Option<&str>) -> String {
     const LONG: usize = 80;
-    let (shown, given) = (shown.as_deref().unwrap_or_default(), given.unwrap_or_default());
+    let (shown, given) = (shown.unwrap_or_default(), given.unwrap_or_default());
     if shown.len().max(given.len()) > LONG {
         return format!("one of {} bytes and not of {}", shown.len(), given.len());
     }
