@@ -3,7 +3,7 @@
 use leasehold_testkit::etcd::Cluster;
 
 use crate::contenders::Locks;
-use crate::harness::{Role, Row, Side, interleave};
+use crate::harness::{Aim, Role, Row, Side, interleave};
 use crate::job::{Job, runtime};
 use crate::load::Result;
 use crate::log::{CPU, HAND_OFFS, JAIN, P50, P99, PER_SECOND};
@@ -20,7 +20,7 @@ pub(crate) fn e1(pace: Pace) -> Result<Report> {
         all.extend([floor(&url, job), processes(&url, job)]);
         let rounds = interleave(pace, all)?;
         Ok(vec![
-            rounds.row("E1", "1 task: p50 of a cycle, µs (floor: put and delete)", OURS, P50, &[]),
+            rounds.row("E1", "1 task: p50 of a cycle, µs (floor: put and delete)", OURS, P50, &[Aim::WithinFloor(1.3)]),
             rounds.row("E1", "1 task: client CPU, µs/cycle", OURS, CPU, &[]),
         ])
     })
@@ -34,7 +34,7 @@ pub(crate) fn e64(pace: Pace) -> Result<Report> {
         all.push(floor(&url, job));
         let rounds = interleave(pace, all)?;
         Ok(vec![
-            rounds.row("E64", "64 tasks: cycles/s (floor: put and delete)", OURS, PER_SECOND, &[]),
+            rounds.row("E64", "64 tasks: cycles/s (floor: put and delete)", OURS, PER_SECOND, &[Aim::PeerTimes(1.5)]),
             rounds.row("E64", "64 tasks: p99 of a cycle, µs", OURS, P99, &[]),
             rounds.row("E64", "64 tasks: client CPU, µs/cycle", OURS, CPU, &[]),
         ])

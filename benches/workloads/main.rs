@@ -84,6 +84,8 @@ struct Workload {
 const ALL: &[Workload] = &[
     Workload { id: "U1", run: redis_single::u1 },
     Workload { id: "U64", run: redis_single::u64 },
+    Workload { id: "U1d", run: redis_single::u1d },
+    Workload { id: "U64d", run: redis_single::u64d },
     Workload { id: "T", run: throughput::by_tasks },
     Workload { id: "S", run: batches::by_size },
     Workload { id: "S64", run: server_cost::each_backend },

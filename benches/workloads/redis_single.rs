@@ -1,4 +1,4 @@
-//! U1, U64: each task acquires and releases a key of its own, on one Redis.
+//! U1, U64: each task acquires and releases a key of its own, on one Redis. U1d, U64d: and drops its guard instead.
 
 use crate::contenders::Locks;
 use crate::harness::{Aim, Role, Side, interleave};
@@ -42,6 +42,33 @@ pub(crate) fn u64(pace: Pace) -> Result<Report> {
         report.push(rounds.row("U64", &format!("64 tasks, {on}: cycles/s"), OURS, PER_SECOND, rate));
         let what = format!("64 tasks, {on}: client CPU, µs/cycle");
         report.push(rounds.row("U64", &what, OURS, CPU, &[Aim::AtMost(most)]));
+    }
+    Ok(report)
+}
+
+/// Workload U1d: one task that drops its guards.
+pub(crate) fn u1d(pace: Pace) -> Result<Report> {
+    dropped("U1d", 1, 1.4, pace)
+}
+
+/// Workload U64d: 64 tasks that drop their guards.
+pub(crate) fn u64d(pace: Pace) -> Result<Report> {
+    dropped("U64d", 64, 1.0, pace)
+}
+
+/// Guards that are dropped, beside guards that are released, on both kinds of runtime.
+fn dropped(id: &'static str, tasks: usize, times: f64, pace: Pace) -> Result<Report> {
+    let Some(redis) = Redis::start()? else { return Ok(Report::absent(id, "no redis-server")) };
+    let mut report = Report::default();
+    for (workers, on) in [(0, "current thread"), (2, "2 workers")] {
+        let job = |locks| Job::own_keys(locks, tasks).workers(workers);
+        let sides = vec![
+            Side::job(Role::Ours, "dropped", job(Locks::RedisDropped { url: redis.url() })),
+            Side::job(Role::Floor, "released", job(redis.ours())),
+        ];
+        let rounds = interleave(pace, sides)?;
+        let what = format!("{tasks} tasks, {on}, guards dropped: cycles/s (floor: released)");
+        report.push(rounds.row(id, &what, "dropped", PER_SECOND, &[Aim::FloorTimes(times)]));
     }
     Ok(report)
 }

@@ -20,6 +20,8 @@ use crate::log::Log;
 pub(crate) enum Locks {
     /// `leasehold-redis-single`, with the hand-off inside the process on or off.
     RedisSingle { url: String, local_handoff: bool },
+    /// `leasehold-redis-single`, whose guards are dropped instead of released.
+    RedisDropped { url: String },
     /// `leasehold-redis-reentrant`, with one session for all tasks.
     RedisReentrant { url: String },
     /// `leasehold-redis-rw`, of which only the writers take part, or only the readers.
@@ -73,6 +75,7 @@ impl Locks {
             Self::RedisSingle { url, local_handoff } => {
                 load.run(ours::redis_single(url, *local_handoff).await?, start()?).await
             }
+            Self::RedisDropped { url } => load.run(ours::Dropped(ours::redis_single(url, true).await?), start()?).await,
             Self::RedisReentrant { url } => load.run(ours::redis_reentrant(url).await?, start()?).await,
             Self::Redlock { urls, fencing } => load.run(ours::redlock(urls, *fencing).await?, start()?).await,
             Self::File { folder } => load.run(ours::file(folder)?, start()?).await,

@@ -87,6 +87,31 @@ impl<L: Locker + 'static> Contender for Ours<L> {
     }
 }
 
+/// The same, with guards that are dropped instead of released.
+pub(crate) struct Dropped<L>(pub(crate) Ours<L>);
+
+impl<L: Locker + 'static> Contender for Dropped<L> {
+    type Key = LockKey;
+    type Held = LockGuard;
+
+    fn key(&self, name: &str) -> Result<LockKey> {
+        self.0.key(name)
+    }
+
+    async fn acquire(&self, key: &LockKey) -> Result<LockGuard> {
+        self.0.acquire(key).await
+    }
+
+    async fn release(&self, held: LockGuard) -> Result<()> {
+        drop(held);
+        Ok(())
+    }
+
+    fn token(held: &LockGuard) -> u64 {
+        Ours::<L>::token(held)
+    }
+}
+
 fn was_held(outcome: ReleaseOutcome) -> Result<()> {
     match outcome {
         ReleaseOutcome::Released => Ok(()),

@@ -186,6 +186,26 @@ async fn a_grant_waits_for_the_disk_and_a_refusal_does_not() {
         client.batch_execute("COMMIT").await.unwrap();
         assert_eq!((row.get::<_, bool>(0), setting.get::<_, &str>(0)), (granted, commit), "{owner:?}");
     }
+    // Keys that are free, one or several, are taken by another statement than new ones.
+    let size = "ARRAY[cardinality($1::bytea[])]";
+    let each = |value: &str| format!("array_fill({value}, {size})");
+    let owners = each("'one'::bytea");
+    let some =
+        [each("false"), each("true"), each("60000000::bigint"), each("NULL::bytea"), each("NULL::bytea")].join(", ");
+    let claim = format!("SELECT count(granted) FROM leasehold.claim('c', $1, {owners}, {some})");
+    let release = format!("SELECT sum(freed) FROM leasehold.release($1, {owners}) AS freed");
+    for keys in [&[b"l".as_slice()][..], &[b"m", b"n"]] {
+        let count = i64::try_from(keys.len()).unwrap();
+        for _ in 0..2 {
+            client.batch_execute("BEGIN").await.unwrap();
+            let granted: i64 = client.query_one(&claim, &[&keys]).await.unwrap().get(0);
+            let setting = client.query_one("SHOW synchronous_commit", &[]).await.unwrap();
+            client.batch_execute("COMMIT").await.unwrap();
+            assert_eq!((granted, setting.get::<_, &str>(0)), (count, "local"));
+            let freed: i64 = client.query_one(&release, &[&keys]).await.unwrap().get(0);
+            assert_eq!(freed, count);
+        }
+    }
     let [locks, _] = clients(&server.url()).await;
     let claim = Claim::new(&LockKey::new("k").unwrap(), Mode::Exclusive, Duration::from_secs(1));
     locks.engine().backend().try_acquire(&claim).await.unwrap();
