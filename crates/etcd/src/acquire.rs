@@ -76,7 +76,8 @@ async fn take(store: &Store, claim: &Claim) -> Result<ControlFlow<Attempt, Line>
 fn place(store: &Store, claim: &Claim, seen: Option<&Line>) -> (Vec<u8>, Compare) {
     let Claim { key, mode, owner, .. } = claim;
     let (place, own) = (store.place(key, *mode), store.names().entry(key, *mode, *owner));
-    match seen.and_then(|line| line.entries.iter().find(|entry| entry.name == place)) {
+    let taken = |entry: &&Entry| entry.name == place && entry.owner != *owner;
+    match seen.and_then(|line| line.entries.iter().find(taken)) {
         Some(taken) => (own, Compare::unchanged(&place, taken.modified)),
         None => (place, Compare::absent((own, Vec::new()))),
     }
