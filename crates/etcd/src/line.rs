@@ -152,9 +152,9 @@ impl Entry {
 
     pub(crate) fn read(operation: &'static str, names: &Names, kv: KeyValue) -> Result<Self> {
         let read = || {
-            let (key, mode, slot) = names.read(&kv.key)?;
+            let (key, mode, place) = names.read(&kv.key)?;
             let text = Text::decode(kv.value.as_slice()).ok()?;
-            let owner = if text.owner.is_empty() { slot } else { OwnerId::parse_hex(&text.owner)? };
+            let owner = if text.owner.is_empty() { place } else { OwnerId::parse_hex(&text.owner)? };
             Some((key, mode, owner, text))
         };
         let Some((key, mode, owner, text)) = read() else { return Err(odd(operation, &kv.key)) };

@@ -54,8 +54,8 @@ impl Inner {
     ) -> Result<OrBusy<GuardInner>> {
         let _queued = waiting.is_behind.then(|| self.driver.observer.queued(request.key));
         let mut long_wait = LongWait::of(self, request.key, joined.at, request.options.warn_after);
-        let is_try = joined.limit == joined.at;
-        let mut limit = joined.limit.plus(if is_try { self.longest() } else { Duration::ZERO });
+        let of_a_try = if joined.limit == joined.at { self.longest() } else { Duration::ZERO };
+        let mut limit = joined.limit.plus(of_a_try);
         loop {
             let outcome = tokio::select! {
                 biased;
@@ -63,7 +63,7 @@ impl Inner {
                 () = long_wait.warns() => continue,
                 () = self.clock.reach(limit) => {
                     let latest = self.driver.look(|state| state.latest(self.member, joined.limit));
-                    limit = if limit < latest && !is_try { latest } else { Moment::NEVER };
+                    limit = if limit < latest { latest } else { Moment::NEVER };
                     self.apply(Event::TimesUp(request.key.clone(), waiting.id));
                     continue;
                 }
