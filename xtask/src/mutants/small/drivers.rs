@@ -14,6 +14,10 @@ const VARIANT: &str = "LEASEHOLD_CONFORMANCE_VARIANT";
 const CASES: &str = "PROPTEST_CASES";
 const FEW: &str = "16";
 
+/// The model of the suite for a few seconds: it notices most of what a test of the whole suite would notice later.
+const SCRIPTS: &str = "any_script";
+const SECONDS: (&str, &str) = ("LEASEHOLD_MODEL_SECONDS", "4");
+
 /// A crate around a driver.
 struct Crate {
     package: &'static str,
@@ -37,16 +41,16 @@ const REDIS_CRATE: Crate = Crate {
             &["lib", "redirections", "nodes", "sentinels", "store", "batches", "connection", "signals", "tls"],
         ),
         ("crates/redis-single", SINGLE),
-        ("crates/redis-reentrant", &["garbage", "waiters", "conformance"]),
-        ("crates/redis-rw", &["readers", "conformance"]),
-        ("crates/redlock", &["garbage", "conformance"]),
+        ("crates/redis-reentrant", &[SCRIPTS, "garbage", "waiters", "conformance"]),
+        ("crates/redis-rw", &[SCRIPTS, "readers", "conformance"]),
+        ("crates/redlock", &[SCRIPTS, "garbage", "conformance"]),
     ],
     equivalent: REDIS,
 };
 
 #[rustfmt::skip]
 const SINGLE: &[&str] = &[
-    "group_commit", "refusals", "garbage", "admin", "epochs", "queue", "least_user", "passwords", "shut_out", "faults", "closing",
+    SCRIPTS, "group_commit", "refusals", "garbage", "admin", "epochs", "queue", "least_user", "passwords", "shut_out", "faults", "closing",
     "cluster", "topologies", "replicas", "fail_over", "silence", "driver", "conformance",
 ];
 
@@ -56,8 +60,11 @@ const MYSQL_CRATE: Crate = Crate {
     sources: "crates/mysql/src",
     tests: &[
         ("crates/mysql", &["lib", "rogue", "leases", "recovery", "queue", "schema", "sessions", "tls"]),
-        ("crates/mysql-unique", &["shared", "advisory_queue", "cost", "deadlocks", "closing", "driver", "conformance"]),
-        ("crates/mysql-rw", &["shared", "readers", "admission", "cost", "turns", "driver", "conformance"]),
+        (
+            "crates/mysql-unique",
+            &[SCRIPTS, "shared", "advisory_queue", "cost", "deadlocks", "closing", "driver", "conformance"],
+        ),
+        ("crates/mysql-rw", &[SCRIPTS, "shared", "readers", "admission", "cost", "turns", "driver", "conformance"]),
     ],
     equivalent: MYSQL,
 };
@@ -68,7 +75,20 @@ const POSTGRES_CRATE: Crate = Crate {
     sources: "crates/postgres/src",
     tests: &[(
         "crates/postgres",
-        &["lib", "address", "sql", "settings", "faults", "standby", "contention", "pooler", "tls", "conformance"],
+        &[
+            "lib",
+            SCRIPTS,
+            "address",
+            "sql",
+            "settings",
+            "faults",
+            "contention",
+            "pooler",
+            "tls",
+            "standby",
+            "driver",
+            "conformance",
+        ],
     )],
     equivalent: POSTGRES,
 };
@@ -77,7 +97,10 @@ const ETCD_CRATE: Crate = Crate {
     package: "leasehold-etcd",
     root: "crates/etcd/src/lib.rs",
     sources: "crates/etcd/src",
-    tests: &[("crates/etcd", &["lib", "settings", "clients", "waiters", "members", "late", "tls", "conformance"])],
+    tests: &[(
+        "crates/etcd",
+        &["lib", SCRIPTS, "settings", "clients", "waiters", "late", "tls", "members", "driver", "conformance"],
+    )],
     equivalent: ETCD,
 };
 
@@ -112,15 +135,17 @@ fn looks(driver: &Crate, servers: &[(&'static str, String)]) -> Vec<Look> {
     let mut looks = Vec::new();
     for (place, (folder, all)) in driver.tests.iter().enumerate() {
         for tests in *all {
+            let scripts = *tests == SCRIPTS;
             let cluster = (*folder, *tests) == ("crates/redis-single", "conformance");
             let variants: &[&str] = if cluster { &["", "cluster"] } else { &[""] };
             let look = |variant: &str| Look {
-                program: Program { folder, tests },
-                arguments: &[],
+                program: Program { folder, tests: if scripts { "conformance" } else { tests } },
+                arguments: if scripts { &[SCRIPTS] } else { &[] },
                 environment: servers
                     .iter()
                     .cloned()
                     .chain([(VARIANT, variant.to_owned()), (CASES, FEW.to_owned()), ("LEASEHOLD_DEEP", "1".to_owned())])
+                    .chain(scripts.then(|| (SECONDS.0, SECONDS.1.to_owned())))
                     .collect(),
                 own: false,
                 thorough: place > 0,
