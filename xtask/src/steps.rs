@@ -60,6 +60,9 @@ impl Steps {
         for suite in &tally.suites {
             println!("{suite}");
         }
+        for test in &tally.unsteady {
+            println!("unsteady, failed among others and passed three times alone: {test}");
+        }
         if !self.failed.is_empty() {
             println!("failed: {}", self.failed.join(", "));
         }

@@ -16,6 +16,8 @@ pub(crate) struct Tally {
     pub(crate) failed: u64,
     pub(crate) ignored: u64,
     pub(crate) suites: Vec<String>,
+    /// Tests that failed among others and passed alone.
+    pub(crate) unsteady: Vec<String>,
     /// What the test binaries printed of their failures.
     pub(crate) failures: Vec<String>,
     /// What each suite that failed says to begin with.
@@ -51,6 +53,7 @@ impl Tally {
         self.failed += other.failed;
         self.ignored += other.ignored;
         self.suites.extend(other.suites);
+        self.unsteady.extend(other.unsteady);
         self.failures.extend(other.failures);
         self.begin_with.extend(other.begin_with);
     }
