@@ -30,7 +30,8 @@ struct Limit {
 
 /// `docs/guarantees.md` without its introduction.
 pub(crate) fn of_all() -> String {
-    let mut text = format!("## Where it does not hold\n\n{}\n## Every fault\n\n", not_kept(&limits(&ALL)));
+    let mut text =
+        format!("## Where it does not hold\n\n{}\n## Every fault\n\n", not_kept(&limits(&ALL), Limit::in_words));
     text.push_str("| fault | what happens | exclusion holds on | and not on |\n|---|---|---|---|\n");
     let mut all: Vec<Fault> = ALL.into_iter().flat_map(faults).collect();
     all.sort();
@@ -62,7 +63,7 @@ pub(crate) fn of_backend(backend: &str) -> Result<String, String> {
         "Exclusion holds and tokens grow under [all faults]({EVERY_FAULT}) of `cargo xtask chaos` ({}), but for a forced release and \
          these:\n\n{}",
         runs.join(", "),
-        not_kept(&limits)
+        not_kept(&limits, Limit::by_name)
     ))
 }
 
@@ -87,28 +88,42 @@ fn limits(setups: &[&'static Setup]) -> Vec<Limit> {
     limits
 }
 
-/// A line for each limit.
-fn not_kept(limits: &[Limit]) -> String {
+/// A line for each limit, with its faults as they are told.
+fn not_kept(limits: &[Limit], told: fn(&Limit) -> String) -> String {
     let mut text = String::from("| what happens | does exclusion hold? | do tokens grow? |\n|---|---|---|\n");
     for limit in limits {
         let holds = limit.exclusion.map_or_else(|why| format!("**no**: {why}"), |()| "yes".to_owned());
-        let _ = writeln!(text, "| {} | {holds} | {} |", limit.happens(), limit.tokens);
+        let _ = writeln!(text, "| {} | {holds} | {} |", told(limit), limit.tokens);
     }
     text
 }
 
 impl Limit {
     /// The faults in words, each with its name and its setups.
-    fn happens(&self) -> String {
+    fn in_words(&self) -> String {
+        let told = self
+            .faults()
+            .into_iter()
+            .map(|fault| format!("{} (`{}` on {})", fault.in_words(), fault.name(), names(&self.setups(fault))));
+        told.collect::<Vec<String>>().join("; ")
+    }
+
+    /// The names of the faults, each with its setups.
+    fn by_name(&self) -> String {
+        let told =
+            self.faults().into_iter().map(|fault| format!("`{}` on {}", fault.name(), names(&self.setups(fault))));
+        told.collect::<Vec<String>>().join("; ")
+    }
+
+    fn faults(&self) -> Vec<Fault> {
         let mut faults: Vec<Fault> = self.places.iter().map(|(fault, _)| *fault).collect();
         faults.sort();
         faults.dedup();
-        let told = faults.into_iter().map(|fault| {
-            let places = self.places.iter().filter(|(one, _)| *one == fault);
-            let on: Vec<&Setup> = places.map(|(_, setup)| *setup).collect();
-            format!("{} (`{}` on {})", fault.in_words(), fault.name(), names(&on))
-        });
-        told.collect::<Vec<String>>().join("; ")
+        faults
+    }
+
+    fn setups(&self, fault: Fault) -> Vec<&'static Setup> {
+        self.places.iter().filter(|(one, _)| *one == fault).map(|(_, setup)| *setup).collect()
     }
 }
 
@@ -165,7 +180,7 @@ mod tests {
     #[test]
     fn a_table_says_where_exclusion_does_not_hold() {
         let setups = [named("redis-single").unwrap(), named("redis-sentinel").unwrap()];
-        let text = not_kept(&limits(&setups));
+        let text = not_kept(&limits(&setups), Limit::in_words);
         let empty = "without its data (`empty_server` on redis-single) | **no**: holders learn of it at their next renewal | yes |";
         assert!(text.contains(empty), "{text}");
         assert!(text.contains("(`fall_behind` on redis-sentinel) | **no**"), "{text}");
