@@ -37,9 +37,8 @@ pub(crate) fn of_all() -> String {
     all.sort();
     all.dedup();
     for fault in all {
-        let with: Vec<&Setup> = ALL.into_iter().filter(|setup| faults(setup).contains(&fault)).collect();
-        let (holds, not): (Vec<&Setup>, Vec<&Setup>) =
-            with.into_iter().partition(|setup| setup.exclusion(fault).is_ok());
+        let with = ALL.into_iter().filter(|setup| faults(setup).contains(&fault));
+        let (holds, not): (Vec<&Setup>, Vec<&Setup>) = with.partition(|setup| setup.exclusion(fault).is_ok());
         let holds = if holds.len() == ALL.len() { "all".to_owned() } else { names(&holds) };
         let _ = writeln!(text, "| `{}` | {} | {holds} | {} |", fault.name(), fault.in_words(), names(&not));
     }
