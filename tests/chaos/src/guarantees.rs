@@ -28,7 +28,7 @@ struct Limit {
     places: Vec<(Fault, &'static Setup)>,
 }
 
-/// `docs/guarantees.md` without its introduction.
+/// The tables of `docs/guarantees.md`.
 pub(crate) fn of_all() -> String {
     let mut text =
         format!("## Where it does not hold\n\n{}\n## Every fault\n\n", not_kept(&limits(&ALL), Limit::in_words));
