@@ -164,7 +164,7 @@ pub(super) const MUTANTS: &[Mutant] = mutants! {
     "redis-single": "a batch releases only its first" in "crates/redis-single/src/lua/release.lua",
         "redis.pcall('DEL', unpack(freed))" => "redis.pcall('DEL', freed[1])";
     "redis-single": "a claim does not look for a queue" in "crates/redis-single/src/lua/try_acquire.lua",
-        "not known[i] and unseen == 0" => "not known[i]";
+        "if unseen == 0 then" => "if true then";
     "redis-single": "a release by force is not told as such" in "crates/redis/src/lua/force_release.lua",
         "redis.pcall('SET', forced, string.sub(held, 1, 32), 'PX', kept)" => "";
 
@@ -172,8 +172,8 @@ pub(super) const MUTANTS: &[Mutant] = mutants! {
         "if left >= tonumber(lease) then" => "if false then";
     "redis-single": "a renewal brings back what is gone" in RENEW_LUA,
         "return 'gone'" => "return redis.pcall('SET', lock, grant .. '{}', 'PX', lease, 'NX') and 'held'";
-    "redis-single": "a counter is raised by another command than the grant, and too late" in NEXT_EPOCH_LUA,
-        "'epoch ' .. text, 'PX', lifetime)" => "'epoch ' .. stored, 'PX', lifetime)";
+    "redis-single": "a counter is raised by another command than the grant, and too late" in "crates/redis-single/src/lua/try_acquire.lua",
+        "fence, 'epoch ' .. number" => "fence, last";
     "redis-single" by "replicas": "what WAIT answers is not looked at, as on another connection" in "crates/redis/src/client/confirmation.rs",
         "Ok(confirmed) if confirmed >= u64::from(self.replicas) => None" => "Ok(confirmed) if confirmed < u64::MAX => None";
 
