@@ -107,8 +107,6 @@ pub(super) const MUTANTS: &[Mutant] = mutants! {
         "limit.saturating_sub(self.clock.now().since(self.since))" => "limit.saturating_sub(self.since.since(self.clock.now()))";
     "memory": "an observer tells of no change" in ELECTION,
         "matches!(&told, Observed::Leader(before) if *before == leader)" => "matches!(&told, Observed::Leader(_))";
-    "memory" by "lib": "a claim has the owner id of a lease before it" in CLAIM,
-        "if left_out(Rule::NewOwner) {" => "if true {";
     "memory" by "lib": "a notification counts whatever epoch it has" in "crates/core/src/engine/state/pending.rs",
         "position.may_have_become(epoch) && now" => "(position.may_have_become(epoch) || true) && now";
     "memory": "attempts on a store that is down do not back off" in "crates/core/src/engine/state/backoff.rs",
