@@ -14,6 +14,7 @@ mod rules;
 mod state;
 mod subject;
 mod tool;
+mod without_rules;
 
 use std::collections::BTreeMap;
 use std::process::ExitCode;
@@ -72,7 +73,7 @@ fn look_at(mut subject: Subject, files: &[&str], choice: &Choice<'_>) -> Result<
     subject.looks.retain(|look| choice.is_for(look));
     let subject = &subject;
     let mut mutants = generated::list(subject, files)?;
-    mutants.extend(rules::of(subject, &mutants)?);
+    mutants.extend(without_rules::of(subject, &mutants)?);
     let mutants = mutants;
     println!("{} mutants", mutants.len());
     let (programs, viable) = arms::build(subject, &mutants)?;

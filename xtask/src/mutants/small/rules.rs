@@ -1,15 +1,12 @@
 //! Changes of the engine that no tool makes: each leaves out a rule of the protocol.
 
-use super::generated::{At, Mutant};
-use super::subject::Subject;
-
 /// A text that stands once in a file, and what stands there without the rule.
 #[derive(Debug)]
 pub(super) struct Rule {
-    file: &'static str,
-    wrong: &'static str,
-    right: &'static str,
-    instead: &'static str,
+    pub(super) file: &'static str,
+    pub(super) wrong: &'static str,
+    pub(super) right: &'static str,
+    pub(super) instead: &'static str,
 }
 
 macro_rules! rules {
@@ -74,38 +71,6 @@ pub(super) const STATE: &[Rule] = rules! {
         "self.deadline = self.deadline.max(lease_deadline(sent_at, ttl));" => "self.deadline = lease_deadline(sent_at, ttl);";
 };
 
-/// The rules of these files as mutants, beside those that the tool lists: it knows where functions begin and end.
-pub(super) fn of(subject: &Subject, listed: &[Mutant]) -> Result<Vec<Mutant>, String> {
-    let files: std::collections::BTreeSet<&str> = listed.iter().map(|mutant| mutant.file.as_str()).collect();
-    let chosen = subject.rules.iter().filter(|rule| files.contains(rule.file));
-    chosen.map(|rule| of_rule(rule, &subject.original(rule.file)?, listed)).collect()
-}
-
-fn of_rule(rule: &Rule, text: &str, listed: &[Mutant]) -> Result<Mutant, String> {
-    let why = |what: &str| format!("{}: {:?} {what}", rule.file, rule.right);
-    let mut found = text.match_indices(rule.right).map(|(at, _)| at);
-    let (Some(at), None) = (found.next(), found.next()) else { return Err(why("does not stand there once")) };
-    let span = (place(text, at), place(text, at + rule.right.len()));
-    let around =
-        |mutant: &&Mutant| mutant.file == rule.file && mutant.function.0 <= span.0 && span.1 <= mutant.function.1;
-    let function = listed.iter().find(around).ok_or_else(|| why("is in no function with other mutants"))?.function;
-    Ok(Mutant {
-        file: rule.file.to_owned(),
-        what: rule.wrong.to_owned(),
-        replacement: rule.instead.to_owned(),
-        span,
-        function,
-        line: rule.instead.split_whitespace().collect::<Vec<_>>().join(" "),
-    })
-}
-
-/// Line and column of an offset, both from 1.
-fn place(text: &str, at: usize) -> At {
-    let before = &text[..at];
-    let line = before.rfind('\n').map_or(0, |end| end + 1);
-    (before.matches('\n').count() + 1, before[line..].chars().count() + 1)
-}
-
 #[cfg(test)]
 mod tests {
     use std::fs;
@@ -120,6 +85,5 @@ mod tests {
                 fs::read_to_string(root().join("crates/core/src/engine/state").join(rule.file)).expect(rule.file);
             assert_eq!(text.matches(rule.right).count(), 1, "{}: {}", rule.file, rule.right);
         }
-        assert_eq!(place("ab\ncäd", 6), (2, 3));
     }
 }
