@@ -12,7 +12,9 @@ use leasehold::{LockKey, LockOptions, Wait, kind_of};
 
 use crate::duration;
 use crate::exit::{self, Codes};
-use crate::store_commands::{BenchArgs, HealArgs, MigrateArgs};
+#[cfg(target_os = "linux")]
+use crate::store_commands::AgentArgs;
+use crate::store_commands::{BenchArgs, HealArgs, HoldArgs, MigrateArgs};
 use crate::suggestion::advise;
 #[cfg(feature = "watch")]
 use crate::watch::WatchArgs;
@@ -123,6 +125,9 @@ pub(crate) struct StoreArgs {
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
     Run(Box<RunArgs>),
+    Hold(Box<HoldArgs>),
+    #[cfg(target_os = "linux")]
+    Agent(AgentArgs),
     Inspect(InspectArgs),
     List(ListArgs),
     ForceRelease(ForceReleaseArgs),
