@@ -14,71 +14,20 @@ use mdbook_preprocessor::{Preprocessor, PreprocessorContext};
 pub use figures::with_figures;
 pub use links::broken_links;
 
-macro_rules! about {
-    ($step:literal) => {
-        concat!(
-            "-- ",
-            $step,
-            " of leasehold-redis-single, written by `cargo run -p leasehold-book` from the files of crates/*/src/lua.\n"
-        )
-    };
-}
-
-macro_rules! lua {
-    ($krate:literal, $name:literal) => {
-        include_str!(concat!("../../../crates/", $krate, "/src/lua/", $name, ".lua"))
-    };
-}
-
-macro_rules! shared {
-    () => {
-        concat!(
-            lua!("redis", "script_error"),
-            lua!("redis", "next_epoch"),
-            lua!("redis-single", "entry"),
-            lua!("redis", "queue")
-        )
-    };
-}
-
 /// Where the files of the repository are shown that are not a part of the book.
 pub const REPOSITORY: &str = "https://github.com/leasehold/leasehold/blob/main/";
 
 /// The pictures that the documents of the repository show and that are not in `docs/`.
 const PICTURES: &str = "benches/plots";
 
-/// The scripts of `redis:` as a client in another language sends them, by the names of their files in [`CLIENTS`].
-pub const SCRIPTS: [(&str, &str); 3] = [
-    (
-        "acquire.lua",
-        concat!(
-            about!("acquire"),
-            shared!(),
-            lua!("redis-single", "try_acquire"),
-            "return try_acquire(#KEYS / 3, 0, 0)\n"
-        ),
-    ),
-    ("renew.lua", concat!(about!("renew"), lua!("redis", "prolong"), lua!("redis-single", "renew"))),
-    (
-        "release.lua",
-        concat!(about!("release"), shared!(), lua!("redis-single", "release"), "return release(#KEYS / 3, 0, 0)\n"),
-    ),
-];
-
-/// Where the scripts and the client in Python are.
-pub const CLIENTS: &str = "docs/clients";
-
 /// The chapter with the figures of the last run of chaos, and the report of that run.
 pub const PROOF: [&str; 2] = ["docs/proof.md", "docs/proof.json"];
 
-/// Writes the [`SCRIPTS`], and the figures into the first file of [`PROOF`].
+/// Writes the figures into the first file of [`PROOF`].
 ///
 /// # Errors
 /// When a file cannot be read or written, or the report is none.
 pub fn write_generated() -> Result<()> {
-    for (name, text) in SCRIPTS {
-        fs::write(root().join(CLIENTS).join(name), text)?;
-    }
     let [chapter, report] = PROOF.map(|file| root().join(file));
     let text = with_figures(&fs::read_to_string(&chapter)?, &fs::read_to_string(report)?)?;
     Ok(fs::write(chapter, text)?)

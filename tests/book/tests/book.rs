@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::Path;
 
-use leasehold_book::{CLIENTS, PROOF, SCRIPTS, broken_links, build, root, with_figures};
+use leasehold_book::{PROOF, broken_links, build, root, with_figures};
 
 #[test]
 fn the_book_builds_and_what_it_links_to_is_there() {
@@ -27,14 +27,6 @@ fn the_figures_of_the_last_run_are_those_of_its_report() {
     assert!(
         with_figures(&chapter, &report.replacen("\"overlaps\": 0", "\"overlaps\": 1", 1)).expect("a report") != chapter
     );
-}
-
-#[test]
-fn the_scripts_for_other_languages_are_those_of_the_crate() {
-    for (name, text) in SCRIPTS {
-        let written = fs::read_to_string(root().join(CLIENTS).join(name)).expect("the script is there");
-        assert!(written == text, "{CLIENTS}/{name} is out of date; `cargo run -p leasehold-book` writes it");
-    }
 }
 
 /// A column, a part of a name or a number that is changed in the code and not in the text would mislead whoever writes a client.
@@ -90,13 +82,14 @@ fn the_storage_formats_are_those_of_the_code() {
         assert!(source.contains(line), "the code has no {line:?} any more: see what the text says of it");
         look(&text, number.to_owned());
     }
-    let scripts = SCRIPTS.map(|(_, script)| script).concat();
+    let scripts = ["try_acquire", "renew", "release", "entry"]
+        .map(|name| read(&format!("crates/redis-single/src/lua/{name}.lua")));
+    let shared = ["script_error", "prolong"].map(|name| read(&format!("crates/redis/src/lua/{name}.lua")));
+    let scripts = [scripts.concat(), shared.concat(), queue, epoch].concat();
     for answer in ["granted", "busy", "queued", "endless", "spent", "foreign", "refused", "held", "gone"] {
         assert!(scripts.contains(&format!("'{answer}")), "no script answers {answer} any more");
         look(redis, format!("`{answer}"));
     }
-    let lines = read("docs/clients/leasehold.py").lines().count();
-    look(redis, format!("in {lines} lines"));
     assert!(missing.is_empty(), "docs/storage-formats.md does not have {missing:?}");
 }
 

@@ -20,7 +20,7 @@ use tempfile::TempDir;
 use crate::support::{Place, Running, text};
 
 /// An agent that runs, with a folder of its own for its socket.
-struct Agent {
+pub(crate) struct Agent {
     program: Running,
     folder: TempDir,
 }
@@ -28,7 +28,7 @@ struct Agent {
 impl Agent {
     /// Starts an agent on this store, and waits until it listens.
     #[track_caller]
-    fn start(place: &Place, options: &[&str]) -> Self {
+    pub(crate) fn start(place: &Place, options: &[&str]) -> Self {
         let folder = tempfile::tempdir().unwrap();
         let program = Running::start(&mut agent(place, &folder, options));
         let agent = Self { program, folder };
@@ -36,8 +36,12 @@ impl Agent {
         agent
     }
 
-    fn socket(&self) -> PathBuf {
+    pub(crate) fn socket(&self) -> PathBuf {
         socket(&self.folder)
+    }
+
+    pub(crate) fn kill(&mut self) {
+        self.program.signal(Signal::KILL);
     }
 
     #[track_caller]

@@ -5,6 +5,8 @@ mod admin;
 #[cfg(target_os = "linux")]
 mod agent;
 mod bench;
+#[cfg(all(feature = "redis", target_os = "linux"))]
+mod clients;
 mod command;
 mod doctor;
 mod errors;

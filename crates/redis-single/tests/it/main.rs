@@ -16,7 +16,6 @@ mod group_commit;
 mod least_user;
 mod line;
 mod passwords;
-mod python;
 mod queue;
 mod refusals;
 mod replicas;
