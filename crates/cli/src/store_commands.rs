@@ -5,8 +5,10 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::Args;
+use leasehold::LockKey;
 
 use crate::duration;
+use crate::values::{key, lease};
 
 /// Hold a lock for a program of any language, as long as it keeps this command's input open
 ///
@@ -100,3 +102,70 @@ pub(crate) struct HealArgs {}
 /// Run it once for each store, as a user who may create tables: the programs that lock need fewer rights. Once more does no harm.
 #[derive(Args, Debug)]
 pub(crate) struct MigrateArgs {}
+
+/// Take a lock that outlives this command, and print the text by which it is renewed and released
+///
+/// For jobs of several steps, such as those of CI, where no process lives from the first to the last. Nobody renews the lock but
+/// `leasehold renew`. Whoever has the text can release it. On a store without leases (`file:`) there is none (exit 78).
+#[derive(Args, Debug)]
+pub(crate) struct AcquireArgs {
+    /// The name of the lock
+    #[arg(value_parser = key)]
+    pub(crate) key: LockKey,
+
+    /// How long it is held unless it is renewed
+    #[arg(long, value_name = "DUR", value_parser = lease)]
+    pub(crate) ttl: Duration,
+
+    /// Give up at once if the lock is held
+    #[arg(short, long, conflicts_with = "wait")]
+    pub(crate) nonblock: bool,
+
+    /// Give up after DUR
+    #[arg(short, long, value_name = "DUR", value_parser = duration::parse)]
+    pub(crate) wait: Option<Duration>,
+
+    /// Why you lock; shown to those who wait for the lock or inspect it
+    #[arg(long, value_name = "TEXT")]
+    pub(crate) reason: Option<String>,
+
+    /// Who you are; shown beside the reason (default: user@host pid N)
+    #[arg(long, value_name = "TEXT")]
+    pub(crate) label: Option<String>,
+}
+
+/// Prolong a lock that `leasehold acquire` took, and print its new text
+///
+/// The old text is of no use any more. Exits with 76 if the lock is not held any more.
+#[derive(Args, Debug)]
+pub(crate) struct RenewArgs {
+    /// The text, or - to read it from the input
+    pub(crate) text: String,
+
+    /// How long it is held from now on
+    #[arg(long, value_name = "DUR", value_parser = lease)]
+    pub(crate) ttl: Duration,
+}
+
+/// Release a lock that `leasehold acquire` took
+///
+/// Exits with 76 if it was not held any more.
+#[derive(Args, Debug)]
+pub(crate) struct ReleaseArgs {
+    /// The text, or - to read it from the input
+    pub(crate) text: String,
+}
+
+/// Wait until nobody holds a lock, without taking it
+///
+/// It may be held again when this command has ended. Exits with 75 when DUR is over.
+#[derive(Args, Debug)]
+pub(crate) struct WaitArgs {
+    /// The key
+    #[arg(value_parser = key)]
+    pub(crate) key: LockKey,
+
+    /// Give up after DUR
+    #[arg(short, long, value_name = "DUR", value_parser = duration::parse)]
+    pub(crate) wait: Option<Duration>,
+}

@@ -8,6 +8,7 @@ mod bench;
 #[cfg(all(feature = "redis", target_os = "linux"))]
 mod clients;
 mod command;
+mod detached;
 mod doctor;
 mod errors;
 mod hold;
