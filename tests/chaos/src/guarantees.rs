@@ -5,6 +5,9 @@ use std::fmt::Write as _;
 use crate::fault::{Fault, TO_CLIENTS};
 use crate::setups::{ALL, Setup};
 
+/// What becomes of tokens under most faults.
+const GROW: &str = "yes";
+
 /// What becomes of tokens where writes are lost.
 const STALE_ATTACH: &str = "yes; a detached lock may be attached once more, with the token that it had";
 
@@ -12,46 +15,119 @@ const STALE_ATTACH: &str = "yes; a detached lock may be attached once more, with
 const PASSED_ON: &str =
     "yes; a waiter of the holder's program may still get the lease that was ended, with its old number";
 
-/// `docs/guarantees.md` without its introduction.
-pub(crate) fn of_all() -> String {
-    let part = |setup: &Setup| format!("## {}\n\n{}\n\n{}\n", setup.name, setup.in_words, table(&[setup]));
-    ALL.into_iter().map(part).collect()
+/// Where the documents say what each fault does.
+const EVERY_FAULT: &str = "https://github.com/leasehold/leasehold/blob/main/docs/guarantees.md#every-fault";
+
+/// Something that is not promised.
+struct Limit {
+    /// Whether exclusion holds; else why it does not.
+    exclusion: Result<(), &'static str>,
+    /// Whether tokens grow.
+    tokens: &'static str,
+    /// Under which fault that is so, and on which setup.
+    places: Vec<(Fault, &'static Setup)>,
 }
 
-/// The table of a backend's README.
+/// The tables of `docs/guarantees.md`.
+pub(crate) fn of_all() -> String {
+    let mut text =
+        format!("## Where it does not hold\n\n{}\n## Every fault\n\n", not_kept(&limits(&ALL), Limit::in_words));
+    text.push_str("| fault | what happens | exclusion holds on | and not on |\n|---|---|---|---|\n");
+    let mut all: Vec<Fault> = ALL.into_iter().flat_map(faults).collect();
+    all.sort();
+    all.dedup();
+    for fault in all {
+        let with = ALL.into_iter().filter(|setup| faults(setup).contains(&fault));
+        let (holds, not): (Vec<&Setup>, Vec<&Setup>) = with.partition(|setup| setup.exclusion(fault).is_ok());
+        let holds = if holds.len() == ALL.len() { "all".to_owned() } else { names(&holds) };
+        let _ = writeln!(text, "| `{}` | {} | {holds} | {} |", fault.name(), fault.in_words(), names(&not));
+    }
+    text.push_str("\n## The setups\n\n| setup | what it is |\n|---|---|\n");
+    for setup in ALL {
+        let _ = writeln!(text, "| `{}` | {} |", setup.name, setup.in_words);
+    }
+    text
+}
+
+/// The table of a backend's README: without what no backend promises.
 pub(crate) fn of_backend(backend: &str) -> Result<String, String> {
-    let setups: Vec<&Setup> = ALL.into_iter().filter(|setup| setup.backend == backend).collect();
+    let setups: Vec<&'static Setup> = ALL.into_iter().filter(|setup| setup.backend == backend).collect();
     if setups.is_empty() {
         return Err(format!("no backend is named {backend}"));
     }
-    let runs: Vec<String> = setups.iter().map(|setup| format!("`cargo xtask chaos {}`", setup.name)).collect();
-    let runs = runs.join(", ");
-    Ok(format!("Each line is a fault that {runs} brings about, and finds that it had an effect:\n\n{}", table(&setups)))
+    let runs: Vec<String> = setups.iter().map(|setup| format!("`{}`", setup.name)).collect();
+    let mut limits = limits(&setups);
+    limits.retain(|limit| limit.places.iter().all(|(fault, _)| *fault != Fault::ForceRelease));
+    Ok(format!(
+        "Exclusion holds and tokens grow under [all faults]({EVERY_FAULT}) of `cargo xtask chaos` ({}), but for a forced release and \
+         these:\n\n{}",
+        runs.join(", "),
+        not_kept(&limits, Limit::by_name)
+    ))
 }
 
-/// A line for each fault. Where the servers are arranged in several ways, a line says in which.
-fn table(setups: &[&Setup]) -> String {
-    let mut text = String::from(
-        "| what happens | does exclusion hold? | do tokens grow? | shown by the fault |\n|---|---|---|---|\n",
-    );
-    let lines = setups.iter().flat_map(|setup| faults(setup).into_iter().map(move |fault| (*setup, fault)));
-    let mut told: Vec<(Fault, Result<(), &str>)> = Vec::new();
-    for (setup, fault) in lines {
-        let holds = setup.exclusion(fault);
-        if told.contains(&(fault, holds)) {
-            continue;
-        }
-        told.push((fault, holds));
-        let place = if setup.name == setup.backend { String::new() } else { format!(" ({})", setup.name) };
-        let holds = holds.map_or_else(|why| format!("**no**: {why}"), |()| "yes".to_owned());
-        let grow = match fault {
+/// What does not hold on these setups.
+fn limits(setups: &[&'static Setup]) -> Vec<Limit> {
+    let mut limits: Vec<Limit> = Vec::new();
+    for (setup, fault) in setups.iter().flat_map(|setup| faults(setup).into_iter().map(move |fault| (*setup, fault))) {
+        let exclusion = setup.exclusion(fault);
+        let tokens = match fault {
             Fault::ForceRelease => PASSED_ON,
-            _ if setup.attaches_once(fault) => "yes",
+            _ if setup.attaches_once(fault) => GROW,
             _ => STALE_ATTACH,
         };
-        let _ = writeln!(text, "| {}{place} | {holds} | {grow} | `{}` |", fault.in_words(), fault.name());
+        if exclusion.is_ok() && tokens == GROW {
+            continue;
+        }
+        match limits.iter_mut().find(|limit| limit.exclusion == exclusion && limit.tokens == tokens) {
+            Some(limit) => limit.places.push((fault, setup)),
+            None => limits.push(Limit { exclusion, tokens, places: vec![(fault, setup)] }),
+        }
+    }
+    limits
+}
+
+/// A line for each limit, with its faults as they are told.
+fn not_kept(limits: &[Limit], told: fn(&Limit) -> String) -> String {
+    let mut text = String::from("| what happens | does exclusion hold? | do tokens grow? |\n|---|---|---|\n");
+    for limit in limits {
+        let holds = limit.exclusion.map_or_else(|why| format!("**no**: {why}"), |()| "yes".to_owned());
+        let _ = writeln!(text, "| {} | {holds} | {} |", told(limit), limit.tokens);
     }
     text
+}
+
+impl Limit {
+    /// The faults in words, each with its name and its setups.
+    fn in_words(&self) -> String {
+        let told = self
+            .faults()
+            .into_iter()
+            .map(|fault| format!("{} (`{}` on {})", fault.in_words(), fault.name(), names(&self.setups(fault))));
+        told.collect::<Vec<String>>().join("; ")
+    }
+
+    /// The names of the faults, each with its setups.
+    fn by_name(&self) -> String {
+        let told =
+            self.faults().into_iter().map(|fault| format!("`{}` on {}", fault.name(), names(&self.setups(fault))));
+        told.collect::<Vec<String>>().join("; ")
+    }
+
+    fn faults(&self) -> Vec<Fault> {
+        let mut faults: Vec<Fault> = self.places.iter().map(|(fault, _)| *fault).collect();
+        faults.sort();
+        faults.dedup();
+        faults
+    }
+
+    fn setups(&self, fault: Fault) -> Vec<&'static Setup> {
+        self.places.iter().filter(|(one, _)| *one == fault).map(|(_, setup)| *setup).collect()
+    }
+}
+
+fn names(setups: &[&Setup]) -> String {
+    setups.iter().map(|setup| setup.name).collect::<Vec<&str>>().join(", ")
 }
 
 fn faults(setup: &Setup) -> Vec<Fault> {
@@ -102,9 +178,13 @@ mod tests {
 
     #[test]
     fn a_table_says_where_exclusion_does_not_hold() {
-        let text = table(&[named("redis-single").unwrap(), named("redis-sentinel").unwrap()]);
-        assert!(text.contains("without its data | **no**: holders learn of it at their next renewal"), "{text}");
-        assert!(text.contains("(redis-sentinel) | **no**"), "{text}");
-        assert!(text.contains("| a server is stopped (SIGSTOP), and goes on | yes | yes | `stop_server` |"), "{text}");
+        let setups = [named("redis-single").unwrap(), named("redis-sentinel").unwrap()];
+        let text = not_kept(&limits(&setups), Limit::in_words);
+        let empty = "without its data (`empty_server` on redis-single) | **no**: holders learn of it at their next renewal | yes |";
+        assert!(text.contains(empty), "{text}");
+        assert!(text.contains("(`fall_behind` on redis-sentinel) | **no**"), "{text}");
+        assert!(!text.contains("`slow_disk`") && !text.contains("`stop_server` on redis-single"), "{text}");
+        assert!(of_all().contains("| `kill_client` | a client is killed (SIGKILL) | all |  |\n"), "{}", of_all());
+        assert!(!of_backend("redis-single").unwrap().contains("force_release"));
     }
 }
