@@ -17,7 +17,7 @@ use rustix::process::{Pid, Signal, getuid, kill_process};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
-use crate::support::{Place, Running, text};
+use crate::support::{Place, Running};
 
 /// An agent that runs, with a folder of its own for its socket.
 pub(crate) struct Agent {
@@ -67,9 +67,10 @@ fn agent(place: &Place, folder: &TempDir, options: &[&str]) -> Command {
 }
 
 /// One that must not start: its exit code, and what it says.
+#[track_caller]
 fn refused(place: &Place, folder: &TempDir, options: &[&str]) -> (Option<i32>, String) {
-    let output = agent(place, folder, options).stdin(Stdio::null()).output().unwrap();
-    (output.status.code(), text(&output.stderr))
+    let ended = Running::start(&mut agent(place, folder, options)).end_by_itself();
+    (ended.code, ended.errors)
 }
 
 /// A connection to an agent.
