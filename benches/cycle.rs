@@ -112,7 +112,7 @@ fn redis_names(bencher: Bencher<'_, '_>, key: &str) {
     let key = LockKey::new(key).expect("a key");
     bencher.bench_local(|| {
         let names = names.of(black_box(&key));
-        (names.part("lock"), names.part("fence"))
+        (names.part("lock"), names.counter())
     });
 }
 

@@ -22,7 +22,7 @@ pub(crate) fn run(words: &[&str]) -> Result<ExitCode, String> {
             cargo()
                 .args(["test", "--release", "--package", "leasehold-search", "--lib", "--", &filter])
                 // One after the other, for each keeps a few gigabytes of situations that it has not gone on from.
-                .args(["--skip", "::broken::", "--nocapture", "--test-threads=1"])
+                .args(["--nocapture", "--test-threads=1"])
                 .env("LEASEHOLD_SEARCH_TIMES", TIMES)
                 .status()
         }

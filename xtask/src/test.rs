@@ -53,8 +53,7 @@ pub(crate) fn run(words: &[&str]) -> Result<ExitCode, String> {
     let programs = built(&mut command());
     println!("built in {}", in_minutes(began));
     let outcome = programs.and_then(|programs| {
-        let mut programs: Vec<_> =
-            programs.iter().map(|program| Program::new(program, &selection.filters, selection.deep)).collect();
+        let mut programs: Vec<_> = programs.iter().map(|program| Program::new(program, &selection.filters)).collect();
         programs.extend(selection.has_doc_tests().then(|| Program::of_documents(selection.package_arguments())));
         let began = Instant::now();
         Steps::announce("tests", &format!("{} programs", programs.len()));

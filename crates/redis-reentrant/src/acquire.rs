@@ -4,11 +4,11 @@ use leasehold_redis::{
 };
 
 use crate::release::release;
-use crate::store::{FENCE, LOCK, Store, session_id};
+use crate::store::{LOCK, Store, session_id};
 
 const EPOCH_LUA: &str = include_str!("lua/epoch.lua");
 pub(crate) static TRY_ACQUIRE: ScriptFunction =
-    ScriptFunction::new("try_acquire", 2, 7, &[NEXT_EPOCH, EPOCH_LUA, include_str!("lua/try_acquire.lua")]);
+    ScriptFunction::new("try_acquire", 2, 6, &[NEXT_EPOCH, EPOCH_LUA, include_str!("lua/try_acquire.lua")]);
 
 /// Takes a key for the session `id`, or takes it once more, or says which session is in the way. The owner id of `claim`
 /// names the level.
@@ -19,11 +19,10 @@ pub(crate) async fn try_acquire(store: &Store, id: &str, claim: &Claim) -> Resul
     let names = store.redis.names(&claim.key);
     let arguments = ScriptArguments::default()
         .name(&names, LOCK)
-        .name(&names, FENCE)
+        .counter(&names)
         .text(id)
         .text(claim.owner.to_hex())
         .text(claim.ttl.as_millis())
-        .text(store.fence_retention.as_millis())
         .text(store.max_depth)
         .text(claim.lost.map(|lost| lost.to_string()).unwrap_or_default())
         .text(encode_metadata(claim));

@@ -61,13 +61,13 @@ impl RedisReentrantBuilder {
             return Err(Error::new(ErrorKind::InvalidOptions, "connect").detail(detail));
         }
         let redis = leasehold_redis::Store::open(self.connection.clone(), OPTIONS).await?;
-        Ok(Store::new(redis, self.connection.fence_retention, self.max_depth))
+        Ok(Store::new(redis, self.max_depth))
     }
 
     /// The store with these settings, which are not checked, on a client of the caller's. Sends nothing.
     pub(crate) fn borrowing(self, client: Client) -> Store {
         let redis = leasehold_redis::Store::from_client(client, &self.connection, OPTIONS);
-        Store::new(redis, self.connection.fence_retention, self.max_depth)
+        Store::new(redis, self.max_depth)
     }
 }
 

@@ -1,5 +1,5 @@
 use leasehold_core::{Kind, Locks};
-use leasehold_redis::{Form, Needs, examine};
+use leasehold_redis::{COUNTER, Form, Needs, examine};
 
 use crate::locker::RedisReentrant;
 
@@ -29,5 +29,5 @@ fn as_redis(url: &str) -> &str {
 const NEEDS: Needs = Needs {
     commands: &["eval", "evalsha", "hmget", "hlen", "hset", "hdel", "get", "set", "del", "pexpire", "pttl", "time"],
     spare: &["publish", "subscribe", "unsubscribe", "ping", "scan", "info", "type"],
-    parts: &[("lock", Form::Hash("epoch")), ("fence", Form::Counter("epoch")), ("forced", Form::Text)],
+    parts: &[("lock", Form::Hash("epoch")), (COUNTER, Form::Counter("epoch")), ("forced", Form::Text)],
 };

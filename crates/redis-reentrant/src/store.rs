@@ -1,11 +1,6 @@
-use std::time::Duration;
-
 use leasehold_core::{GrantRef, LeaseStatus, Result, SessionId, Waiters};
 use leasehold_redis::Reply;
 pub(crate) use leasehold_redis::{FORCED, LOCK};
-
-/// The part of a key's names that has its counter, see the README.
-pub(crate) const FENCE: &str = "fence";
 
 /// What the sessions of one [`RedisReentrant`](crate::RedisReentrant) share.
 #[derive(Debug)]
@@ -13,15 +8,13 @@ pub(crate) struct Store {
     pub(crate) redis: leasehold_redis::Store,
     /// Who waits for a key, through any of the sessions.
     pub(crate) waiters: Waiters,
-    /// How long the counter of a key is kept after its last grant.
-    pub(crate) fence_retention: Duration,
     /// How often one session may hold a key at the same time.
     pub(crate) max_depth: u32,
 }
 
 impl Store {
-    pub(crate) fn new(redis: leasehold_redis::Store, fence_retention: Duration, max_depth: u32) -> Self {
-        Self { redis, waiters: Waiters::new(), fence_retention, max_depth }
+    pub(crate) fn new(redis: leasehold_redis::Store, max_depth: u32) -> Self {
+        Self { redis, waiters: Waiters::new(), max_depth }
     }
 
     /// Reads what a script says of one grant of the session `id`: `held`, `gone`, or why it cannot be said.

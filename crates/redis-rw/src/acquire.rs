@@ -5,12 +5,12 @@ use leasehold_redis::{
 };
 
 use crate::release::release;
-use crate::store::{FENCE, HOLDERS_LUA, LOCK, QUEUE, READERS, SERVE_LUA, Store, word_of};
+use crate::store::{HOLDERS_LUA, LOCK, QUEUE, READERS, SERVE_LUA, Store, word_of};
 
 pub(crate) static TRY_ACQUIRE: ScriptFunction = ScriptFunction::new(
     "try_acquire",
     4,
-    6,
+    5,
     &[NEXT_EPOCH, PROLONG, HOLDERS_LUA, QUEUE_LUA, SERVE_LUA, include_str!("lua/try_acquire.lua")],
 );
 
@@ -32,7 +32,6 @@ pub(crate) async fn try_acquire(store: &Store, claim: &Claim) -> Result<Attempt>
         .word(&claim.owner.to_hex())
         .word(word_of(claim.mode))
         .text(claim.ttl.as_millis())
-        .text(store.fence_retention.as_millis())
         .word(&encode_metadata(claim))
         .word(&inbox);
     let reply = store.redis.run_function(&TRY_ACQUIRE, arguments, None).await?;
@@ -53,7 +52,6 @@ pub(crate) async fn downgrade(store: &Store, writer: &GrantRef, claim: &Claim) -
         .text(writer.epoch.unwrap_or_default())
         .text(claim.owner.to_hex())
         .text(claim.ttl.as_millis())
-        .text(store.fence_retention.as_millis())
         .text(encode_metadata(claim));
     let reply = store.redis.run(&DOWNGRADE, 4, arguments, None).await?;
     if reply.words() == ["gone"] {
@@ -63,7 +61,7 @@ pub(crate) async fn downgrade(store: &Store, writer: &GrantRef, claim: &Claim) -
 }
 
 fn keys(names: &KeyNames) -> ScriptArguments {
-    ScriptArguments::default().name(names, LOCK).name(names, FENCE).name(names, QUEUE).name(names, READERS)
+    ScriptArguments::default().name(names, LOCK).counter(names).name(names, QUEUE).name(names, READERS)
 }
 
 /// Reads the answer `granted`, and has the replicas confirm it, where the builder asked for that; gives it back if they do not.

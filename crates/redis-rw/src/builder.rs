@@ -61,17 +61,13 @@ impl RedisRwBuilder {
 
     async fn open(self) -> Result<RedisRwBackend> {
         let redis = leasehold_redis::Store::open(self.connection.clone(), self.options()).await?;
-        Ok(self.backend_on(redis))
+        Ok(RedisRwBackend::new(Store { redis }))
     }
 
     /// The backend with these settings, which are not checked, on a client of the caller's. Sends nothing.
     pub(crate) fn borrowing(self, client: Client) -> RedisRwBackend {
         let redis = leasehold_redis::Store::from_client(client, &self.connection, self.options());
-        self.backend_on(redis)
-    }
-
-    fn backend_on(self, redis: leasehold_redis::Store) -> RedisRwBackend {
-        RedisRwBackend::new(Store { redis, fence_retention: self.connection.fence_retention })
+        RedisRwBackend::new(Store { redis })
     }
 
     fn options(&self) -> StoreOptions {

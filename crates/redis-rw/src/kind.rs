@@ -1,7 +1,7 @@
 use std::borrow::Cow;
 
 use leasehold_core::{Kind, Locks};
-use leasehold_redis::{Form, Needs, examine};
+use leasehold_redis::{COUNTER, Form, Needs, examine};
 
 use crate::locker::RedisRw;
 
@@ -39,7 +39,7 @@ const NEEDS: Needs = Needs {
     ],
     parts: &[
         ("lock", Form::Hash("writer")),
-        ("fence", Form::Counter("epoch")),
+        (COUNTER, Form::Counter("epoch")),
         ("forced", Form::Text),
         ("queue", Form::Queue),
         ("readers", Form::SortedSet),

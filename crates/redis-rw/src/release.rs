@@ -1,7 +1,7 @@
 use leasehold_core::{GrantRef, LeaseStatus, OwnerId, Result};
 use leasehold_redis::{KeyNames, NEXT_EPOCH, PROLONG, QUEUE_LUA, Reply, ScriptArguments, ScriptFunction};
 
-use crate::store::{FENCE, HOLDERS_LUA, LOCK, QUEUE, READERS, SERVE_LUA, Store};
+use crate::store::{HOLDERS_LUA, LOCK, QUEUE, READERS, SERVE_LUA, Store};
 
 pub(crate) static RELEASE: ScriptFunction = ScriptFunction::new(
     "release",
@@ -18,8 +18,7 @@ pub(crate) async fn release(store: &Store, grant: &GrantRef) -> Result<LeaseStat
 
 /// Runs `release.lua` for one owner of a key.
 pub(crate) async fn release_owner(store: &Store, names: &KeyNames, owner: OwnerId) -> Result<Reply> {
-    let arguments =
-        ScriptArguments::default().name(names, LOCK).name(names, FENCE).name(names, QUEUE).name(names, READERS);
+    let arguments = ScriptArguments::default().name(names, LOCK).counter(names).name(names, QUEUE).name(names, READERS);
     let reply = store.redis.run_function(&RELEASE, arguments.word(&owner.to_hex()), None).await?;
     if let ["held", reason @ ..] = &reply.words()[..] {
         store.redis.warn_of_waiters(reason);

@@ -1,10 +1,5 @@
-use std::time::Duration;
-
 use leasehold_core::Mode;
 pub(crate) use leasehold_redis::{FORCED, LOCK, QUEUE};
-
-/// The counter of a key: the other parts of its names are those of every backend with a queue.
-pub(crate) const FENCE: &str = "fence";
 
 /// The part of a key's names that says where to look for readers first.
 pub(crate) const READERS: &str = "readers";
@@ -19,8 +14,6 @@ pub(crate) const SERVE_LUA: &str = include_str!("lua/serve.lua");
 #[derive(Debug)]
 pub(crate) struct Store {
     pub(crate) redis: leasehold_redis::Store,
-    /// How long the counter of a key is kept after its last grant.
-    pub(crate) fence_retention: Duration,
 }
 
 /// A mode as scripts take it.

@@ -5,13 +5,13 @@ use leasehold_redis::{
 };
 
 use crate::release::release;
-use crate::store::{ENTRY_LUA, FENCE, LOCK, QUEUE, Store};
+use crate::store::{ENTRY_LUA, LOCK, QUEUE, Store};
 
 pub(crate) static TRY_ACQUIRE: ScriptFunction = ScriptFunction::for_many(
     "try_acquire",
     3,
     1,
-    4,
+    3,
     &[NEXT_EPOCH, ENTRY_LUA, QUEUE_LUA, include_str!("lua/try_acquire.lua")],
 );
 
@@ -26,11 +26,10 @@ pub(crate) async fn try_acquire(store: &Store, claim: &Claim) -> Result<Attempt>
     let (names, inbox) = (store.redis.names(&claim.key), inbox(store, claim));
     let arguments = ScriptArguments::default()
         .name(&names, LOCK)
-        .name(&names, FENCE)
+        .counter(&names)
         .name(&names, QUEUE)
         .word(&claim.owner.to_hex())
         .text(claim.ttl.as_millis())
-        .text(store.fence_retention.as_millis())
         .word(&encode_metadata(claim))
         .word(&inbox);
     let reply = store.redis.run_function(&TRY_ACQUIRE, arguments, None).await?;

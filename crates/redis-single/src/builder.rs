@@ -84,8 +84,7 @@ impl RedisSingleBuilder {
     }
 
     fn backend_on(self, redis: leasehold_redis::Store) -> RedisSingleBackend {
-        let (fence_retention, queues) = (self.connection.fence_retention, self.queues());
-        RedisSingleBackend::new(Store { redis, fence_retention, queues })
+        RedisSingleBackend::new(Store { redis, queues: self.queues() })
     }
 
     fn options(&self) -> StoreOptions {

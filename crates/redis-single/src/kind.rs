@@ -1,5 +1,5 @@
 use leasehold_core::{Kind, Locks};
-use leasehold_redis::{Form, Needs, examine};
+use leasehold_redis::{COUNTER, Form, Needs, examine};
 
 use crate::locker::RedisSingle;
 
@@ -27,9 +27,9 @@ pub const KIND: Kind =
 /// What `doctor` looks for.
 const NEEDS: Needs = Needs {
     commands: &[
-        "eval", "evalsha", "get", "mget", "exists", "set", "del", "pexpire", "pttl", "time", "hget", "hmget", "hset",
-        "hdel",
+        "eval", "evalsha", "get", "mget", "mset", "exists", "set", "del", "pexpire", "pttl", "time", "hget", "hmget",
+        "hset", "hdel",
     ],
     spare: &["publish", "subscribe", "unsubscribe", "ping", "hlen", "pubsub|numsub", "scan", "info", "type"],
-    parts: &[("lock", Form::Entry), ("fence", Form::Counter("epoch")), ("forced", Form::Text), ("queue", Form::Queue)],
+    parts: &[("lock", Form::Entry), (COUNTER, Form::Counter("epoch")), ("forced", Form::Text), ("queue", Form::Queue)],
 };

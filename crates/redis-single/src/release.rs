@@ -1,7 +1,7 @@
 use leasehold_core::{GrantRef, LeaseStatus, OwnerId, Result};
 use leasehold_redis::{KeyNames, NEXT_EPOCH, QUEUE_LUA, Reply, ScriptArguments, ScriptFunction};
 
-use crate::store::{ENTRY_LUA, FENCE, LOCK, QUEUE, Store};
+use crate::store::{ENTRY_LUA, LOCK, QUEUE, Store};
 
 pub(crate) static RELEASE: ScriptFunction =
     ScriptFunction::for_many("release", 3, 1, 0, &[NEXT_EPOCH, ENTRY_LUA, QUEUE_LUA, include_str!("lua/release.lua")]);
@@ -14,7 +14,7 @@ pub(crate) async fn release(store: &Store, grant: &GrantRef) -> Result<LeaseStat
 
 /// Runs `release.lua` for one owner of a key.
 pub(crate) async fn release_owner(store: &Store, names: &KeyNames, owner: OwnerId) -> Result<Reply> {
-    let arguments = ScriptArguments::default().name(names, LOCK).name(names, FENCE).name(names, QUEUE);
+    let arguments = ScriptArguments::default().name(names, LOCK).counter(names).name(names, QUEUE);
     let arguments = arguments.word(&owner.to_hex());
     let reply = store.redis.run_function(&RELEASE, arguments, None).await?;
     if let ["held", reason @ ..] = &reply.words()[..] {

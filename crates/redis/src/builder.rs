@@ -20,7 +20,7 @@
 macro_rules! connection_settings {
     () => {
         $crate::connection_settings!(
-            url, client, namespace, command_timeout, fence_retention, confirm_replicas, group_commit
+            url, client, namespace, command_timeout, confirm_replicas, group_commit
         );
     };
     ($($name:ident),+) => {
@@ -56,17 +56,6 @@ macro_rules! connection_settings {
         /// How long a command may take, from 1 ms to a minute; default 1 s. Renewals take at most a quarter of the lease.
         pub fn command_timeout(mut self, limit: std::time::Duration) -> Self {
             self.connection.command_timeout = limit;
-            self
-        }
-    };
-    (@fence_retention) => {
-        /// How long the counter of a key is kept after its last grant, from an hour to ten years; default 7 days.
-        ///
-        /// A counter takes about 130 bytes. One that is gone starts again at the server's clock, so tokens repeat only if
-        /// that clock was set back by more than this, or if the numbers had run ahead of it by more: with 5,000 grants of
-        /// one key a second they gain four seconds each second, with a thousand and less none.
-        pub fn fence_retention(mut self, retention: std::time::Duration) -> Self {
-            self.connection.fence_retention = retention;
             self
         }
     };

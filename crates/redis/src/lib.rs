@@ -20,7 +20,7 @@ pub use client::settings::{ConnectionSettings, check_setting};
 pub use examination::{CURE, Form, Identity, Needs, examine, identify};
 pub use keyspace::entry::Entry;
 pub use keyspace::metadata::{decode_metadata, encode_metadata};
-pub use keyspace::names::{KeyNames, Namespace};
+pub use keyspace::names::{COUNTER, KeyNames, Namespace};
 pub use keyspace::number::{Lease, read_epoch};
 pub use leases::{FORCED, LOCK};
 pub use pubsub::notifications::CHANNEL;

@@ -11,7 +11,7 @@ use crate::store::Store;
 pub const QUEUE: &str = "queue";
 
 /// A source for a [`ScriptFunction`](crate::ScriptFunction) that claims or releases a key with a queue, behind
-/// [`NEXT_EPOCH`](crate::NEXT_EPOCH) and a function `grant_waiter(lock, fence, owner, lease, lifetime, metadata)` of the backend. Its
+/// [`NEXT_EPOCH`](crate::NEXT_EPOCH) and a function `grant_waiter(lock, fence, owner, lease, metadata)` of the backend. Its
 /// `queues()` has the functions `serve`, `queue` and `leave`.
 pub const QUEUE_LUA: &str = include_str!("lua/queue.lua");
 

@@ -27,6 +27,7 @@ pub struct RedlockBuilder {
     fencing: bool,
     node_limit: Duration,
     drift: Duration,
+    fence_retention: Duration,
     local_handoff: LocalHandoff,
     auto_repair: bool,
 }
@@ -83,9 +84,8 @@ impl RedlockBuilder {
     /// Sets how long the counter of a key is kept after its last grant, from a day to ten years; the default is 7 days.
     ///
     /// A counter that is gone starts again at the nodes' clocks, so tokens repeat only if the clocks were set back.
-    pub fn fence_retention(mut self, retention: Duration) -> Self {
-        self.connection.fence_retention = retention;
-        self
+    pub fn fence_retention(self, fence_retention: Duration) -> Self {
+        Self { fence_retention, ..self }
     }
 
     /// Sets how far grants pass from guard to guard inside this process; see [`LocalHandoff`].
@@ -136,12 +136,13 @@ impl RedlockBuilder {
         check_setting("node_limit", self.node_limit, Duration::from_millis(10), Duration::from_secs(10))?;
         check_setting("drift", self.drift, Duration::ZERO, Duration::from_secs(10))?;
         let (day, ten_years) = (Duration::from_secs(24 * 3600), Duration::from_secs(3650 * 24 * 3600));
-        check_setting("fence_retention", self.connection.fence_retention, day, ten_years)?;
+        check_setting("fence_retention", self.fence_retention, day, ten_years)?;
         let (endpoints, namespace) = self.endpoints()?;
         let command_timeout = self.node_limit.max(self.connection.command_timeout);
         let settings = ConnectionSettings { command_timeout, ..self.connection };
         let clock = Clock::system();
-        let node = |endpoint| Node::new(endpoint, namespace.clone(), settings.clone(), clock.clone());
+        let node =
+            |endpoint| Node::new(endpoint, namespace.clone(), settings.clone(), self.fence_retention, clock.clone());
         let nodes = Arc::new(Nodes::new(endpoints.into_iter().map(node).collect()));
         membership::connect(&nodes).await?;
         let background = Arc::new(BackgroundTasks::new());
@@ -153,7 +154,7 @@ impl RedlockBuilder {
             clock: clock.clone(),
             fencing: self.fencing,
             marker: namespace.own(MARKER),
-            fence_retention: settings.fence_retention,
+            fence_retention: self.fence_retention,
         };
         let store = Store {
             fleet: Fleet::new(context, settings.group_commit),
@@ -213,6 +214,7 @@ impl Default for RedlockBuilder {
             fencing: true,
             node_limit: Duration::from_millis(200),
             drift: Duration::ZERO,
+            fence_retention: Duration::from_secs(7 * 24 * 3600),
             local_handoff: LocalHandoff::new(),
             auto_repair: false,
         }

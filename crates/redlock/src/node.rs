@@ -49,6 +49,7 @@ pub(crate) struct Node {
     name: String,
     namespace: Namespace,
     settings: ConnectionSettings,
+    fence_retention: Duration,
     membership: RwLock<Membership>,
     /// The longest limit, in ms, that the node has missed since it last answered in time.
     silent_for: AtomicU64,
@@ -111,14 +112,33 @@ pub(crate) enum MarkerStep {
 }
 
 impl Node {
-    pub(crate) fn new(endpoint: Endpoint, namespace: Namespace, settings: ConnectionSettings, clock: Clock) -> Self {
+    pub(crate) fn new(
+        endpoint: Endpoint,
+        namespace: Namespace,
+        settings: ConnectionSettings,
+        fence_retention: Duration,
+        clock: Clock,
+    ) -> Self {
         let absent = Membership::Absent(NodeCondition::Unreachable("not connected yet".into()));
         let (name, membership, silent_for) = (endpoint.to_string(), RwLock::new(absent), AtomicU64::new(0));
         let (its_clock, room) = (NodeClock::new(), Semaphore::new(BATCHES_IN_FLIGHT));
         let is_reset = AtomicBool::new(false);
         let labels = [("backend", NAME.to_owned()), ("node", name.clone())];
         let has_vote = Key::from_parts(HAS_VOTE, &labels);
-        Self { endpoint, name, namespace, settings, membership, silent_for, is_reset, has_vote, clock, its_clock, room }
+        Self {
+            endpoint,
+            name,
+            namespace,
+            settings,
+            fence_retention,
+            membership,
+            silent_for,
+            is_reset,
+            has_vote,
+            clock,
+            its_clock,
+            room,
+        }
     }
 
     /// The address, without credentials.
@@ -211,7 +231,7 @@ impl Node {
             .text(request.owner.to_hex())
             .text(number)
             .text(ahead)
-            .text(self.settings.fence_retention.as_millis());
+            .text(self.fence_retention.as_millis());
         let answered =
             self.run_batched(&CONFIRM, arguments, limit).await.and_then(|(peer, reply)| match *reply.words() {
                 ["fenced"] => Ok(Confirmed::Written),
@@ -327,7 +347,7 @@ impl Node {
     /// Raises counters on the node to at least these numbers.
     pub(crate) async fn raise_counters(&self, counters: &[(LockKey, u64)]) -> Result<(), Failure> {
         let fences = self.parts(counters.iter().map(|(key, _)| key), FENCE);
-        let arguments = fences.text(self.settings.fence_retention.as_millis());
+        let arguments = fences.text(self.fence_retention.as_millis());
         let arguments = counters.iter().fold(arguments, |arguments, (_, number)| arguments.text(number));
         let limit = self.settings.command_timeout;
         let (peer, reply) = self.run(&RAISE_COUNTERS, counters.len(), arguments, limit).await?;

@@ -107,8 +107,6 @@ pub(super) const MUTANTS: &[Mutant] = mutants! {
         "limit.saturating_sub(self.clock.now().since(self.since))" => "limit.saturating_sub(self.since.since(self.clock.now()))";
     "memory": "an observer tells of no change" in ELECTION,
         "matches!(&told, Observed::Leader(before) if *before == leader)" => "matches!(&told, Observed::Leader(_))";
-    "memory" by "lib": "a claim has the owner id of a lease before it" in CLAIM,
-        "if left_out(Rule::NewOwner) {" => "if true {";
     "memory" by "lib": "a notification counts whatever epoch it has" in "crates/core/src/engine/state/pending.rs",
         "position.may_have_become(epoch) && now" => "(position.may_have_become(epoch) || true) && now";
     "memory": "attempts on a store that is down do not back off" in "crates/core/src/engine/state/backoff.rs",
@@ -164,7 +162,7 @@ pub(super) const MUTANTS: &[Mutant] = mutants! {
     "redis-single": "a batch releases only its first" in "crates/redis-single/src/lua/release.lua",
         "redis.pcall('DEL', unpack(freed))" => "redis.pcall('DEL', freed[1])";
     "redis-single": "a claim does not look for a queue" in "crates/redis-single/src/lua/try_acquire.lua",
-        "not known[i] and unseen == 0" => "not known[i]";
+        "if unseen == 0 then" => "if true then";
     "redis-single": "a release by force is not told as such" in "crates/redis/src/lua/force_release.lua",
         "redis.pcall('SET', forced, string.sub(held, 1, 32), 'PX', kept)" => "";
 
@@ -172,8 +170,8 @@ pub(super) const MUTANTS: &[Mutant] = mutants! {
         "if left >= tonumber(lease) then" => "if false then";
     "redis-single": "a renewal brings back what is gone" in RENEW_LUA,
         "return 'gone'" => "return redis.pcall('SET', lock, grant .. '{}', 'PX', lease, 'NX') and 'held'";
-    "redis-single": "a counter is raised by another command than the grant, and too late" in NEXT_EPOCH_LUA,
-        "'epoch ' .. text, 'PX', lifetime)" => "'epoch ' .. stored, 'PX', lifetime)";
+    "redis-single": "a counter is raised by another command than the grant, and too late" in "crates/redis-single/src/lua/try_acquire.lua",
+        "fence, 'epoch ' .. number" => "fence, last";
     "redis-single" by "replicas": "what WAIT answers is not looked at, as on another connection" in "crates/redis/src/client/confirmation.rs",
         "Ok(confirmed) if confirmed >= u64::from(self.replicas) => None" => "Ok(confirmed) if confirmed < u64::MAX => None";
 

@@ -10,6 +10,7 @@ mod equivalent;
 mod generated;
 mod kept;
 mod life;
+mod rules;
 mod state;
 mod subject;
 mod tool;
@@ -70,7 +71,9 @@ fn look_at(mut subject: Subject, files: &[&str], choice: &Choice<'_>) -> Result<
     // Before the build: programs that do not run are not built.
     subject.looks.retain(|look| choice.is_for(look));
     let subject = &subject;
-    let mutants = generated::list(subject, files)?;
+    let mut mutants = generated::list(subject, files)?;
+    mutants.extend(rules::of(subject, &mutants)?);
+    let mutants = mutants;
     println!("{} mutants", mutants.len());
     let (programs, viable) = arms::build(subject, &mutants)?;
     println!("{} of them build", viable.len());

@@ -58,14 +58,12 @@ pub(super) struct Program {
 }
 
 impl Program {
-    pub(super) fn new(program: &TestProgram, filters: &[String], deep: bool) -> Self {
+    pub(super) fn new(program: &TestProgram, filters: &[String]) -> Self {
         let mut command = Command::new(&program.executable);
         command.current_dir(&program.folder).env("CARGO_MANIFEST_DIR", &program.folder).args(filters);
         // The other tests of that package are those of core, which run there.
         if program.package == "leasehold-search" && filters.is_empty() {
             command.arg("search::");
-            // That each rule which is left out is missed takes longer than all else.
-            command.args((!deep).then_some(["--skip", "::broken::"]).into_iter().flatten());
         }
         let manifest = fs::read_to_string(program.folder.join("Cargo.toml")).unwrap_or_default();
         let has_own_harness = program.tests == "it" && manifest.contains("harness = false");

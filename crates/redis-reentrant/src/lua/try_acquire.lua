@@ -1,15 +1,14 @@
 -- Takes a key for a session, or takes it once more, or says which session has it.
--- Keys: lock, fence. Arguments: session, level (32 hex digits), lease in ms, lifetime of the counter in ms, the most levels,
--- the newest epoch that the session has lost (empty: none), metadata (what follows the first member of a JSON object).
+-- Keys: lock, counter. Arguments: session, level (32 hex digits), lease in ms, the most levels, the newest epoch that the session has lost (empty: none), metadata (what follows the first member of a JSON object).
 -- Answers, in one text: granted, epoch · busy, ms left, start of the digest of the session that has it · deep, levels ·
--- endless, key · soon (as of `next_epoch`) · spent, key · foreign, key, type · refused, reply.
+-- endless, key · soon (as of `number_after`) · spent, key · foreign, key, type · refused, reply.
 -- Invariant: everything is checked before anything is written. A level that asks again gets the same answer, counts once and
 -- gets no longer lease; a further level keeps the epoch and never shortens the lease. A lock that the session has lost blocks
 -- it until the lease ends. The counter is written before the lock, so that a holder has an epoch above all earlier ones.
 local function try_acquire(k, a)
   local lock, fence = KEYS[k + 1], KEYS[k + 2]
-  local session, level, lease, lifetime = ARGV[a + 1], 'level:' .. ARGV[a + 2], ARGV[a + 3], ARGV[a + 4]
-  local most, lost, metadata = ARGV[a + 5], ARGV[a + 6], ARGV[a + 7]
+  local session, level, lease = ARGV[a + 1], 'level:' .. ARGV[a + 2], ARGV[a + 3]
+  local most, lost, metadata = ARGV[a + 4], ARGV[a + 5], ARGV[a + 6]
 
   local held = redis.pcall('HMGET', lock, 'owner', 'epoch', level)
   if held.err then
@@ -55,7 +54,7 @@ local function try_acquire(k, a)
     return 'granted ' .. epoch
   end
 
-  local number, why = read_and_count(fence, lifetime)
+  local number, why = draw(fence)
   if not number then
     return why
   end

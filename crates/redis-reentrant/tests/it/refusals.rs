@@ -35,7 +35,6 @@ async fn bad_settings_are_refused_before_anything_is_sent() {
         builder().namespace(""),
         builder().namespace("x".repeat(65)),
         builder().command_timeout(Duration::ZERO),
-        builder().fence_retention(Duration::from_secs(3600 - 1)),
         builder().max_depth(0),
         builder().max_depth(100_001),
     ] {
@@ -134,15 +133,14 @@ async fn an_entry_of_another_type_is_named_and_left_alone() -> Result<()> {
     let server = needs("redis-server", Server::start(&[]).await);
     let session = RedisReentrant::connect(&server.url()).await?.session();
     let key = LockKey::new("typed")?;
-    for part in ["lock", "fence"] {
-        let name = format!("{{leasehold:typed}}:{part}");
-        server.ask(&["LPUSH", &name, "theirs"]).await;
+    for name in ["{leasehold:typed}:lock", "{leasehold:acdc}:epoch"] {
+        server.ask(&["LPUSH", name, "theirs"]).await;
         let error = session.acquire(&key, &patiently()).await.unwrap_err();
         assert_eq!(error.kind(), ErrorKind::Backend);
         assert!(error.to_string().contains(&format!("`{name}`")) && error.to_string().contains("list"), "{error}");
-        assert_eq!(server.ask(&["LRANGE", &name, "0", "-1"]).await, Answer::List(vec![Answer::Text("theirs".into())]));
+        assert_eq!(server.ask(&["LRANGE", name, "0", "-1"]).await, Answer::List(vec![Answer::Text("theirs".into())]));
         assert_eq!(server.ask(&["DBSIZE"]).await.number(), 1, "nothing was left behind");
-        server.ask(&["DEL", &name]).await;
+        server.ask(&["DEL", name]).await;
     }
     let name = "{leasehold:typed}:lock";
     for theirs in [
@@ -233,14 +231,14 @@ async fn a_counter_that_cannot_count_is_an_error() -> Result<()> {
         ("28000000000000", "not a counter"),
         ("epoch2 28000000000000", "another version"),
     ] {
-        server.ask(&["SET", "{leasehold:k}:fence", counter]).await;
+        server.ask(&["SET", "{leasehold:afmc}:epoch", counter]).await;
         let error = session.try_lock("k").await.unwrap_err();
         assert_eq!(error.kind(), ErrorKind::Backend);
         assert!(error.to_string().contains(told), "{counter}: {error}");
-        assert_eq!(server.ask(&["GET", "{leasehold:k}:fence"]).await.text(), counter);
+        assert_eq!(server.ask(&["GET", "{leasehold:afmc}:epoch"]).await.text(), counter);
         assert_eq!(server.ask(&["EXISTS", "{leasehold:k}:lock"]).await.number(), 0);
     }
-    server.ask(&["SET", "{leasehold:k}:fence", "epoch 140737488355325"]).await;
+    server.ask(&["SET", "{leasehold:afmc}:epoch", "epoch 140737488355325"]).await;
     let guard = session.try_lock("k").await?.unwrap();
     assert_eq!(guard.fencing_token().unwrap().epoch(), 140_737_488_355_326);
     Ok(())

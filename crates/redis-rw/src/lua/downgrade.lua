@@ -1,11 +1,10 @@
 -- Makes a reader of the writer that still holds the key under its epoch, and grants the key to the readers at the head of its queue.
--- Keys: lock, fence, queue, readers. Arguments: the writer's owner, its epoch, the reader's owner, lease in ms, lifetime of the counter in ms,
--- metadata (what follows the first member of a JSON object).
+-- Keys: lock, counter, queue, readers. Arguments: the writer's owner, its epoch, the reader's owner, lease in ms, metadata (what follows the first member of a JSON object).
 -- Answers: granted, epoch · gone · spent, key · foreign, key, type · refused, reply.
 -- Invariant: no moment without a holder; the reader's epoch is above the writer's, also where the counter is gone, and may be one
 -- more ahead of the clock than that of a claim. The next claim waits for the clock.
 local lock, fence, line = KEYS[1], KEYS[2], KEYS[3]
-local writer, epoch, owner, lease, lifetime, metadata = unpack(ARGV)
+local writer, epoch, owner, lease, metadata = unpack(ARGV)
 
 local known = redis.pcall('HMGET', lock, 'writer', writer)
 if refusal(known, 'HMGET') then
@@ -15,11 +14,7 @@ local field, _, number = held_by(known, writer)
 if field ~= 'writer' or number ~= epoch then
   return 'gone'
 end
-local last = redis.pcall('GET', fence)
-if type(last) == 'table' then
-  return script_error(fence, last.err)
-end
-local next_number, why = next_epoch(fence, last or 'epoch ' .. epoch, lifetime, true)
+local next_number, why = draw(fence, epoch)
 if not next_number then
   return why
 end

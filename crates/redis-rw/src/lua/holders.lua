@@ -121,8 +121,8 @@ end
 -- Grants a key that no holder keeps the owner out of, with the next epoch of its counter.
 -- Answers: granted, epoch · soon · spent, key · older, key · foreign, key, type · refused, reply.
 -- The counter is written before the entry, so that a holder always has an epoch above all earlier ones.
-local function give(lock, fence, owner, mode, lease, lifetime, metadata)
-  local number, why = read_and_count(fence, lifetime)
+local function give(lock, fence, owner, mode, lease, metadata)
+  local number, why = draw(fence)
   if not number then
     return why
   end
@@ -151,7 +151,7 @@ end
 
 -- Grants a key if its holders allow it; in the queue the mode stands before the metadata. Answers as `give`; or
 -- taken.
-local function grant_waiter(lock, fence, owner, lease, lifetime, metadata)
+local function grant_waiter(lock, fence, owner, lease, metadata)
   local mode = string.sub(metadata, 1, 1)
   local taken, writer = in_the_way(lock, mode)
   if taken then
@@ -159,6 +159,6 @@ local function grant_waiter(lock, fence, owner, lease, lifetime, metadata)
   elseif not writer and expect(redis.pcall('EXISTS', lock), 'EXISTS') ~= 0 then
     return 'foreign ' .. lock .. ' a hash of somebody else'
   end
-  return give(lock, fence, owner, mode, lease, lifetime, string.sub(metadata, 2))
+  return give(lock, fence, owner, mode, lease, string.sub(metadata, 2))
 end
 

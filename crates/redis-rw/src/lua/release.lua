@@ -1,5 +1,5 @@
 -- Takes an owner out of the holders of a key, or out of its queue, and grants the key to those who waited for that.
--- Keys: lock, fence, queue, readers. Argument: owner.
+-- Keys: lock, counter, queue, readers. Argument: owner.
 -- Answers, in one text: held (until now), and what the server refused to do for the waiters · gone · refused, reply.
 -- Invariant: nobody else's entry is touched. A server that refuses to serve the queue still releases; the waiters ask.
 local function release(k, a)

@@ -1,6 +1,6 @@
 -- Grants a key to an owner, or says how long others keep it out, or puts the owner into the queue of the key.
--- Keys: lock, fence, queue, readers. Arguments: owner (32 hex digits), mode (`w` or `r`), lease in ms, lifetime of the counter in ms, metadata
--- (what follows the first member of a JSON object), inbox (as in `queue.lua`; empty, if the owner does not wait).
+-- Keys: lock, counter, queue, readers. Arguments: owner (32 hex digits), mode (`w` or `r`), lease in ms, metadata (what follows the
+-- first member of a JSON object), inbox (as in `queue.lua`; empty, if the owner does not wait).
 -- Answers, in one text: granted, epoch · busy, ms left · queued, ms left, epoch of the newest grant or -, the largest epoch that a
 -- grant from the queue may have while the place counts · spent, key · foreign, key, type · refused, reply.
 -- Invariant: an owner that asks again gets the same answer and no longer lease; whoever stands in the queue goes first, so that a
@@ -8,7 +8,7 @@
 local function try_acquire(k, a)
   local lock, fence, line = KEYS[k + 1], KEYS[k + 2], KEYS[k + 3]
   local owner, mode, lease = ARGV[a + 1], ARGV[a + 2], ARGV[a + 3]
-  local lifetime, metadata, inbox = ARGV[a + 4], ARGV[a + 5], ARGV[a + 6]
+  local metadata, inbox = ARGV[a + 4], ARGV[a + 5]
 
   local known = redis.pcall('HMGET', lock, 'writer', owner)
   if known.err then
@@ -24,7 +24,7 @@ local function try_acquire(k, a)
   local there = expect(redis.pcall('EXISTS', lock, line), 'EXISTS')
   local outcome, why, mine = 'free', nil, nil
   if there == 0 then
-    why = give(lock, fence, owner, mode, lease, lifetime, metadata)
+    why = give(lock, fence, owner, mode, lease, metadata)
   else
     if there > (known[1] and 1 or 0) then
       outcome, why, mine = serve(lock, fence, line, owner, lease)
@@ -32,7 +32,7 @@ local function try_acquire(k, a)
     if mine then
       return 'granted ' .. mine
     elseif outcome == 'free' or outcome == 'nobody' then
-      why = grant_waiter(lock, fence, owner, lease, lifetime, mode .. metadata)
+      why = grant_waiter(lock, fence, owner, lease, mode .. metadata)
     end
   end
 
@@ -46,7 +46,7 @@ local function try_acquire(k, a)
   end
   local queued, refused = false, nil
   if inbox ~= '' then
-    queued, refused = queues().queue(line, owner, inbox, lease, lifetime, mode .. metadata)
+    queued, refused = queues().queue(line, owner, inbox, lease, mode .. metadata)
   end
   if refused or not queued then
     return refused or string.format('busy %d', left)

@@ -11,7 +11,7 @@ use leasehold_testkit::redis::{Answer, Server, a_release_by_force_is_told};
 use leasehold_testkit::{eventually, needs, test};
 
 const LOCK: &str = "{leasehold:k}:lock";
-const FENCE: &str = "{leasehold:k}:fence";
+const FENCE: &str = "{leasehold:afmc}:epoch";
 const READERS: &str = "{leasehold:k}:readers";
 const LINE: &str = "{leasehold:k}:queue";
 

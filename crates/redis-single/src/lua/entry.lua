@@ -11,8 +11,8 @@ end
 -- Grants a key that no other owner may have, with the next epoch of its counter.
 -- Answers: granted, epoch · soon · spent, key · foreign, key, type · refused, reply.
 -- The counter is written before the lock, so that a holder always has an epoch above all earlier ones.
-local function grant(lock, fence, owner, lease, lifetime, metadata)
-  local number, why = read_and_count(fence, lifetime)
+local function grant(lock, fence, owner, lease, metadata)
+  local number, why = draw(fence)
   if not number then
     return why
   end
@@ -24,8 +24,8 @@ local function grant(lock, fence, owner, lease, lifetime, metadata)
 end
 
 -- The same, to the first in the queue.
-local function grant_waiter(lock, fence, owner, lease, lifetime, metadata)
-  return grant(lock, fence, owner, lease, lifetime, metadata .. WAITED_FOR)
+local function grant_waiter(lock, fence, owner, lease, metadata)
+  return grant(lock, fence, owner, lease, metadata .. WAITED_FOR)
 end
 
 -- Writes into the entry of a lock that somebody waits, so that its release looks for waiters. Answers a refusal, if there is

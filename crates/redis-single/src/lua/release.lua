@@ -1,6 +1,6 @@
 -- Frees keys that their owners still hold: grants them to the first in their queues, or notifies that they are free. Owners
 -- that do not hold their key give up their place in its queue.
--- Keys of each: lock, fence, queue. Arguments of each: owner.
+-- Keys of each: lock, counter, queue. Arguments of each: owner.
 -- Answers, in one text each: held (until now), and what the server refused to do for the waiters · gone · refused, reply.
 -- Invariant: a server that refuses to read the queue or to publish still releases; the waiters are served when one asks.
 

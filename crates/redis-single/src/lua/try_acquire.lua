@@ -1,13 +1,13 @@
 -- Grants keys to owners, or says how long others hold them, or puts the owners into the queues of the keys.
--- Keys of each: lock, fence, queue. Arguments: lease in ms, lifetime of the counter in ms, metadata (what follows the first
--- member of a JSON object), inbox (see below); and of each: owner (32 hex digits).
+-- Keys of each: lock, counter, queue. Arguments: lease in ms, metadata (what follows the first member of a JSON object), inbox (see
+-- below); and of each: owner (32 hex digits).
 -- An inbox is as in `queue.lua`; or empty, if the owner does not wait; or `*`, if it waits without a place in the queue.
 -- Answers, in one text each: granted, epoch · busy, ms left · queued, ms left, epoch of the holder or -, the largest epoch that
 -- a grant from the queue may have while the place counts · endless, key · spent, key · foreign, key, type · refused, reply.
 -- Invariant: an owner that asks again gets the same answer and no longer lease; a free key with waiters goes to the first.
 
 -- One key that is held, or that somebody may wait for.
-local function contend(lock, fence, line, owner, lease, lifetime, metadata, inbox)
+local function contend(lock, fence, line, owner, lease, metadata, inbox)
   local line_up, held = queues(), redis.pcall('GET', lock)
   if type(held) == 'table' then
     return script_error(lock, held.err)
@@ -22,7 +22,7 @@ local function contend(lock, fence, line, owner, lease, lifetime, metadata, inbo
     local outcome, who, drawn = line_up.serve(lock, fence, line, owner, lease)
     if outcome == 'free' or outcome == 'nobody' then
       local give = outcome == 'free' and grant or grant_waiter
-      local answer = give(lock, fence, owner, lease, lifetime, metadata)
+      local answer = give(lock, fence, owner, lease, metadata)
       return answer == 'soon' and 'busy 1' or answer
     elseif outcome == 'failed' and who ~= 'soon' then
       return who
@@ -47,7 +47,7 @@ local function contend(lock, fence, line, owner, lease, lifetime, metadata, inbo
     refused = wait_for(lock, held)
   end
   if inbox ~= '' and inbox ~= '*' and not refused then
-    queued, refused = line_up.queue(line, owner, inbox, lease, lifetime, metadata)
+    queued, refused = line_up.queue(line, owner, inbox, lease, metadata)
   end
   if refused or not queued then
     return refused or string.format('busy %d', left)
@@ -67,8 +67,30 @@ local function names_of(count, k)
   return names, there
 end
 
+-- Draws epochs for the keys that are free, all counters in one command, before any lock is written. Two keys of one counter may get
+-- one number: each counts by itself. Answers an epoch for each, and an answer where there is none; neither, if there is no
+-- counter yet, or another type, which `MGET` does not show.
+local function numbers_for(count, names, known)
+  local numbers, answers, counters = {}, {}, {}
+  for i = 1, count do
+    local fence, last = names[count + i], known[count + i]
+    if last and not known[i] then
+      local number, why = number_after(fence, last)
+      if number then
+        numbers[i], counters[#counters + 1], counters[#counters + 2] = number, fence, 'epoch ' .. number
+      else
+        answers[i] = why == 'soon' and 'busy 1' or why
+      end
+    end
+  end
+  if counters[1] then
+    expect(redis.pcall('MSET', unpack(counters)), 'MSET')
+  end
+  return numbers, answers
+end
+
 local function try_acquire(count, k, a)
-  local lease, lifetime, metadata, inbox = ARGV[a + 1], ARGV[a + 2], ARGV[a + 3], ARGV[a + 4]
+  local lease, metadata, inbox = ARGV[a + 1], ARGV[a + 2], ARGV[a + 3]
   local names, there = names_of(count, k)
   local known = expect(redis.pcall('MGET', unpack(names)), 'MGET')
   -- What is there beside the locks that are shown: queues, and locks of another type, which `MGET` does not show.
@@ -76,23 +98,19 @@ local function try_acquire(count, k, a)
   for i = 1, count do
     unseen = known[i] and unseen - 1 or unseen
   end
+  local numbers, answers = {}, {}
+  if unseen == 0 then
+    numbers, answers = numbers_for(count, names, known)
+  end
   local entry = ' ' .. since() .. metadata
-
-  local answers = {}
   for i = 1, count do
-    local lock, fence, owner = names[i], names[count + i], ARGV[a + 4 + i]
-    local answer
-    if not known[i] and unseen == 0 then
-      local number, why = next_epoch(fence, known[count + i], lifetime)
-      local granted = number and redis.pcall('SET', lock, owner .. ' ' .. number .. entry, 'PX', lease, 'NX')
-      if not number then
-        answer = why == 'soon' and 'busy 1' or why
-      elseif granted then
-        answer = granted.ok and 'granted ' .. number or refusal(granted, 'SET')
-      end
+    local lock, owner, number, answer = names[i], ARGV[a + 3 + i], numbers[i], answers[i]
+    local granted = number and redis.pcall('SET', lock, owner .. ' ' .. number .. entry, 'PX', lease, 'NX')
+    if granted then
+      answer = granted.ok and 'granted ' .. number or refusal(granted, 'SET')
     end
     -- Otherwise it is held, perhaps since this batch, or somebody may wait.
-    answers[i] = answer or alone(contend, lock, fence, there[count + i], owner, lease, lifetime, metadata, inbox)
+    answers[i] = answer or alone(contend, lock, names[count + i], there[count + i], owner, lease, metadata, inbox)
   end
   return answers
 end

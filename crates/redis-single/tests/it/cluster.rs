@@ -32,8 +32,8 @@ async fn a_held_lock_outlives_the_move_of_its_slot_though_that_takes_longer_than
     let guard = locks.acquire(&key, &options).await?.unwrap();
     let moving = cluster.begin_to_move("{leasehold:moving}:lock").await;
     guard.renew().await?;
-    for part in ["lock", "fence"] {
-        moving.take_along(&format!("{{leasehold:moving}}:{part}")).await;
+    for name in ["{leasehold:moving}:lock", "{leasehold:bqkg}:epoch"] {
+        moving.take_along(name).await;
         // It is renewed where its entry is now. A new server does not know the script.
         moving.target.ask(&["SCRIPT", "FLUSH"]).await;
         guard.renew().await?;
@@ -75,7 +75,7 @@ async fn many_commands_at_once_follow_their_slot_and_do_not_take_the_way_of_each
             renewed?;
         }
     }
-    way.take_along("{leasehold:moving}:fence").await;
+    way.take_along("{leasehold:bqkg}:epoch").await;
     way.end().await;
     guard.renew().await
 }
@@ -87,8 +87,8 @@ async fn a_node_that_serves_no_slot_yet_is_asked_when_a_slot_is_on_the_way_to_it
     let locks = RedisSingle::connect(&cluster.url()).await?;
     let guard = locks.acquire(&LockKey::new("k")?, &LockOptions::new().ttl(Duration::from_secs(60))).await?.unwrap();
     let moving = cluster.begin_to_move_to(&newcomer, "{leasehold:k}:lock").await;
-    for part in ["lock", "fence"] {
-        moving.take_along(&format!("{{leasehold:k}}:{part}")).await;
+    for name in ["{leasehold:k}:lock", "{leasehold:afmc}:epoch"] {
+        moving.take_along(name).await;
         guard.renew().await?;
     }
     // Not `pexpire`: what is under way while an entry moves may make its lease longer, and it is never shortened.
@@ -108,7 +108,7 @@ async fn a_waiting_acquisition_rides_out_the_move_of_its_slot() -> Result<()> {
     assert_eq!(before.release().await?, ReleaseOutcome::Released);
     let moving = cluster.begin_to_move("{leasehold:moving}:lock").await;
     let waiting = tokio::spawn(async move { locks.lock("moving").await });
-    moving.take_along("{leasehold:moving}:fence").await;
+    moving.take_along("{leasehold:bqkg}:epoch").await;
     let told = async || moving.target.ask(&["INFO", "errorstats"]).await.text().contains("errorstat_TRYAGAIN");
     eventually("it is told to try again", told).await;
     moving.end().await;

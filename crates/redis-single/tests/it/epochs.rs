@@ -4,10 +4,13 @@ use std::time::Duration;
 
 use leasehold_core::{Attempt, Backend, Claim, FencingToken, LocalHandoff, LockKey, Mode};
 use leasehold_redis_single::{LockerExt, RedisSingle, Result};
-use leasehold_testkit::redis::{Server, batches_give_counters_their_whole_time, grows_old, is_kept_for};
+use leasehold_testkit::redis::Server;
 use leasehold_testkit::{eventually, needs, test};
 
-const FENCE: &str = "{leasehold:k}:fence";
+const FENCE: &str = "{leasehold:afmc}:epoch";
+
+/// A key in the hash slot of `k`.
+const LIKE_K: &str = "like-k/168527";
 
 /// The server's clock as epochs count.
 async fn clock(server: &Server) -> u64 {
@@ -67,31 +70,22 @@ async fn a_waiter_whose_turn_comes_before_there_is_an_epoch_has_the_key_as_soon_
 
 /// A clock that is set back would otherwise give tokens again, which only the counter prevents.
 #[test]
-async fn a_counter_has_its_whole_retention_after_each_grant_and_nothing_shortens_it() -> Result<()> {
-    const HOUR: Duration = Duration::from_secs(3600);
+async fn all_keys_of_a_slot_draw_from_one_counter_that_stays_and_grows_with_each_grant() -> Result<()> {
     let server = needs("redis-server", Server::start(&[]).await);
-    let builder = RedisSingle::builder().url(server.url()).local_handoff(LocalHandoff::off()).fence_retention(HOUR);
-    let (here, there) = (builder.clone().connect().await?, builder.connect().await?);
-    for grant in 1..=3 {
-        let guard = here.lock("k").await?;
-        assert!(is_kept_for(&server, FENCE, HOUR).await, "grant {grant}");
-        guard.renew().await?;
-        assert!(is_kept_for(&server, FENCE, HOUR).await, "renewal {grant}");
-        guard.release().await.map(drop)?;
-        assert!(is_kept_for(&server, FENCE, HOUR).await, "release {grant}");
-        grows_old(&server, FENCE).await;
+    let locks = RedisSingle::builder().url(server.url()).local_handoff(LocalHandoff::off()).connect().await?;
+    let newest = async || server.ask(&["GET", FENCE]).await.text().to_owned();
+    let mut before = None;
+    for _ in 0..3 {
+        for key in ["k", LIKE_K] {
+            let guard = locks.lock(key).await?;
+            let epoch = guard.fencing_token().map(FencingToken::epoch);
+            assert!(epoch > before, "{key}: {epoch:?} after {before:?}");
+            assert_eq!(newest().await, format!("epoch {}", epoch.unwrap()));
+            guard.release().await.map(drop)?;
+            before = epoch;
+        }
     }
-
-    let held = here.lock("k").await?;
-    let waiting = tokio::spawn(async move { there.lock("k").await });
-    let waits = async || server.ask(&["EXISTS", "{leasehold:k}:queue"]).await.number() == 1;
-    eventually("it has a place", waits).await;
-    grows_old(&server, FENCE).await;
-    held.release().await.map(drop)?;
-    let handed_off = waiting.await.unwrap()?;
-    assert!(is_kept_for(&server, FENCE, HOUR).await, "a grant from the queue");
-    handed_off.release().await.map(drop)?;
-    assert!(is_kept_for(&server, FENCE, HOUR).await, "the release after it");
-
-    batches_give_counters_their_whole_time(&server, &here, HOUR).await
+    assert_eq!(server.ask(&["PTTL", FENCE]).await.number(), -1, "it would be forgotten");
+    assert_eq!(server.ask(&["DBSIZE"]).await.number(), 1, "a key that nobody holds takes no memory");
+    Ok(())
 }

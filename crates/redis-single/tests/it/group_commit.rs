@@ -122,7 +122,7 @@ async fn each_gets_an_answer_of_its_own() {
     let server = needs("redis-server", Server::start(&[]).await);
     let backend = connect(&server).await;
     server.ask(&["LPUSH", "{leasehold:k5}:lock", "theirs"]).await;
-    server.ask(&["SET", "{leasehold:k6}:fence", "many"]).await;
+    server.ask(&["SET", "{leasehold:aiwa}:epoch", "many"]).await;
     server.ask(&["SET", "{leasehold:k7}:lock", "endless"]).await;
     let (ours, busy) = (claim("k8"), claim("k9"));
     assert!(is_granted(&backend.try_acquire(&ours).await) && is_granted(&backend.try_acquire(&busy).await));
@@ -182,7 +182,7 @@ async fn in_a_batch_a_key_goes_to_one_claim_and_nobody_but_its_owner_frees_it() 
     let server = needs("redis-server", Server::start(&[]).await);
     let backend = connect(&server).await;
     // Granted long ago: a new counter would be ahead of the clock for the second of two grants.
-    server.ask(&["SET", "{leasehold:hot}:fence", "epoch 5"]).await;
+    server.ask(&["SET", "{leasehold:bhrg}:epoch", "epoch 5"]).await;
     let on_their_way = claims(ENOUGH);
     let rivals = [claim("hot"), claim("hot"), claim("other"), claim("hot")];
     server.pause();
@@ -209,8 +209,9 @@ async fn a_key_or_command_that_is_denied_does_not_touch_the_others() {
     let server = needs("redis-server", Server::start(&[]).await);
     let rules = ["ACL", "SETUSER", "app", "on", ">pw", "+@all", "&*"];
     for (denied, refused) in [("~{leasehold:k[0-6]}:*", 7..10), ("-time", 0..10)] {
-        let keys = if denied.starts_with('~') { denied } else { "~*" };
-        server.ask(&[&rules[..], &["resetkeys", keys]].concat()).await;
+        // What the README says of a user whose pattern is narrower than the namespace.
+        let keys = if denied.starts_with('~') { [denied, "~{leasehold:????}:epoch"] } else { ["~*", "on"] };
+        server.ask(&[&rules[..], &["resetkeys"], &keys].concat()).await;
         let url = server.url().replace("redis://", "redis://app:pw@");
         let builder = RedisSingle::builder().url(url).command_timeout(Duration::from_secs(60));
         let backend = builder.backend().await.unwrap();

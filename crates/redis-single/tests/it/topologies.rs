@@ -53,7 +53,7 @@ async fn locks_are_spread_over_a_cluster_and_all_works_as_on_one_server() -> Res
 
 /// The line in the README, and what it adds.
 async fn restrict(server: &Server, more: &[&str]) {
-    let least = "-@all +eval +evalsha +get +mget +exists +set +del +pexpire +pttl +time +ping +type +info +scan +publish +subscribe \
+    let least = "-@all +eval +evalsha +get +mget +mset +exists +set +del +pexpire +pttl +time +ping +type +info +scan +publish +subscribe \
                  +unsubscribe +hget +hmget +hset +hdel +hlen +hincrby +pubsub|numsub";
     let rules: Vec<&str> = least.split_whitespace().chain(more.iter().copied()).collect();
     let user = ["ACL", "SETUSER", "app", "on", ">secret", "~{leasehold:*", "&{leasehold:*"];

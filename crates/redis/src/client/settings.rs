@@ -17,8 +17,6 @@ pub struct ConnectionSettings {
     pub namespace: Option<String>,
     /// How long a command may take, from 1 ms to a minute.
     pub command_timeout: Duration,
-    /// How long the counter of a key is kept after its last grant, from an hour to ten years.
-    pub fence_retention: Duration,
     /// How many replicas have to confirm a grant or a renewal, and how long they may take, from 1 ms to 10 s. 0: none has to.
     pub replicas: (u32, Duration),
     /// Whether script functions that come in while others are on their way are sent in one batch.
@@ -29,8 +27,6 @@ impl ConnectionSettings {
     /// Checks everything, and reads the URL.
     pub(crate) fn check(&self) -> Result<(Endpoint, Namespace)> {
         check_setting("command_timeout", self.command_timeout, Duration::from_millis(1), Duration::from_secs(60))?;
-        let (hour, ten_years) = (Duration::from_secs(3600), Duration::from_secs(3650 * 24 * 3600));
-        check_setting("fence_retention", self.fence_retention, hour, ten_years)?;
         self.confirmation().map_or(Ok(()), Confirmation::check)?;
         let namespace = self.namespace.clone().map(Namespace::new).transpose()?;
         let none = || Error::new(ErrorKind::InvalidOptions, "connect").detail("give it a url or a client");
@@ -51,7 +47,6 @@ impl Default for ConnectionSettings {
             source: None,
             namespace: None,
             command_timeout: DEFAULT_COMMAND_TIMEOUT,
-            fence_retention: Duration::from_secs(7 * 24 * 3600),
             replicas: (0, Duration::ZERO),
             group_commit: true,
         }
@@ -83,16 +78,12 @@ mod tests {
 
     #[test]
     fn settings_at_their_bounds_are_taken_and_beyond_them_refused() {
-        let (ms, hour, years) =
-            (Duration::from_millis(1), Duration::from_secs(3600), Duration::from_secs(10 * 365 * 24 * 3600));
+        let ms = Duration::from_millis(1);
         let command_timeout = |command_timeout| ConnectionSettings { command_timeout, ..settings() };
-        let fence_retention = |fence_retention| ConnectionSettings { fence_retention, ..settings() };
         let replicas = |count, within| ConnectionSettings { replicas: (count, within), ..settings() };
         for taken in [
             command_timeout(ms),
             command_timeout(Duration::from_secs(60)),
-            fence_retention(hour),
-            fence_retention(years),
             replicas(1, ms),
             replicas(1, Duration::from_secs(10)),
             replicas(0, Duration::ZERO),
@@ -102,8 +93,6 @@ mod tests {
         for refused in [
             command_timeout(ms / 2),
             command_timeout(Duration::from_secs(60) + ms),
-            fence_retention(Duration::from_secs(3599)),
-            fence_retention(years + ms),
             replicas(1, ms / 2),
             replicas(1, Duration::from_secs(10) + ms),
         ] {

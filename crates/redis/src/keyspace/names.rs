@@ -1,5 +1,7 @@
 use std::fmt;
+use std::sync::LazyLock;
 
+use fred::util::redis_keyslot;
 use leasehold_core::{Error, ErrorKind, LockKey, Result};
 use percent_encoding::{AsciiSet, CONTROLS, percent_decode_str, utf8_percent_encode};
 
@@ -32,6 +34,31 @@ pub struct KeyNames {
     /// `{namespace:key}`, encoded.
     tag: String,
 }
+
+/// The last part of the name of a counter.
+pub const COUNTER: &str = "epoch";
+
+const SLOTS: usize = 16_384;
+
+/// Four letters for each remainder that a checksum can leave. The checksum of a hash slot is linear: with a head in front of them,
+/// they are in the slot of that head and four zeros, XOR the slot that they have alone.
+static WORDS: LazyLock<Vec<[u8; 4]>> = LazyLock::new(|| {
+    let mut words = vec![[0; 4]; SLOTS];
+    let mut missing = SLOTS;
+    // The last of 16,384 comes at about 70,000.
+    for number in 0..26_u32.pow(4) {
+        let word = [17_576, 676, 26, 1].map(|place| b'a' + (number / place % 26) as u8);
+        let found = &mut words[usize::from(redis_keyslot(&word))];
+        if *found == [0; 4] {
+            *found = word;
+            missing -= 1;
+        }
+        if missing == 0 {
+            break;
+        }
+    }
+    words
+});
 
 /// The longest namespace, in bytes.
 const MAX_BYTES: usize = 64;
@@ -110,6 +137,25 @@ impl KeyNames {
         to.push(':');
         to.push_str(part);
     }
+
+    /// The name of the counter from which the key draws its epochs: `{namespace:WORD}:epoch`, one for all keys of a hash slot,
+    /// so that a key that nobody holds takes no memory. WORD is the first of four letters that put it into that slot.
+    pub fn counter(&self) -> String {
+        let mut name = String::with_capacity(self.tag.len());
+        self.write_counter(&mut name);
+        name
+    }
+
+    pub(crate) fn write_counter(&self, to: &mut String) {
+        // The first of a name, because the namespace has its own encoded.
+        let head = &self.tag[..self.tag.find(':').map_or(0, |colon| colon + 1)];
+        let zeros = redis_keyslot(&[&head.as_bytes()[1..], &[0; 4]].concat());
+        let word = WORDS[usize::from(redis_keyslot(self.tag.as_bytes()) ^ zeros)];
+        to.push_str(head);
+        to.extend(word.map(char::from));
+        to.push_str("}:");
+        to.push_str(COUNTER);
+    }
 }
 
 impl Default for Namespace {
@@ -143,6 +189,13 @@ mod tests {
         let key = LockKey::new(" ".repeat(LockKey::MAX_BYTES)).unwrap();
         let namespace = Namespace::default();
         assert_eq!(namespace.key(&namespace.of(&key).part("lock"), "lock"), Some(key));
+    }
+
+    #[test]
+    fn every_slot_has_a_counter_of_its_own_in_it() {
+        let distinct: std::collections::HashSet<_> = WORDS.iter().collect();
+        assert!(distinct.len() == SLOTS && !distinct.contains(&[0; 4]));
+        assert!(WORDS.iter().enumerate().all(|(slot, word)| usize::from(redis_keyslot(word)) == slot));
     }
 
     #[test]
@@ -212,6 +265,7 @@ mod tests {
             for part in ["lock", "fence", "forced"] {
                 prop_assert_eq!(redis_keyslot(names.part(part).as_bytes()), redis_keyslot(names.tag.as_bytes()));
             }
+            prop_assert_eq!(redis_keyslot(names.counter().as_bytes()), redis_keyslot(names.tag.as_bytes()));
         }
 
         #[test]

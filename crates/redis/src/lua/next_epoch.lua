@@ -23,24 +23,12 @@ local function since()
   return moment
 end
 
-local next_epoch
-
--- Draws the next number of a counter that was not read yet. Answers as `next_epoch`.
-local function read_and_count(fence, lifetime)
-  local last = redis.pcall('GET', fence)
-  if type(last) == 'table' then
-    return false, script_error(fence, last.err)
-  end
-  return next_epoch(fence, last, lifetime)
-end
-
--- Draws the next number of a counter, whose text is `last` (false if there is none), by the rule of `FencingToken::next_epoch`.
--- Answers the number as a text; or false and why there is none: soon (it would be more than a millisecond ahead of the clock, and
--- what a server forgets would be given again) · spent, key · foreign, key, type · refused, reply.
+-- The number after the text of a counter (false: there is none), by the rule of `FencingToken::next_epoch`, as a text; or false and
+-- why there is none: soon (it would be more than a millisecond ahead of the clock, and what a server forgets would be given again) ·
+-- spent, key · foreign, key, type.
 -- Grants alone do not take a counter more than a second ahead: the clock was set back, and the count goes on.
 -- `regardless` of the clock there is a number in any case: for the step from writer to reader, which no claim can repeat.
--- All is checked before anything is written.
-function next_epoch(fence, last, lifetime, regardless)
+local function number_after(fence, last, regardless)
   local stored = last and string.match(last, '^epoch (%d+)$')
   if last and not stored then
     return false, 'foreign ' .. fence .. ' not a counter'
@@ -54,18 +42,20 @@ function next_epoch(fence, last, lifetime, regardless)
   elseif number > most and number <= most + 16000 and not regardless then
     return false, 'soon'
   end
-  local text, written = string.format('%d', number), nil
-  if stored then
-    written = redis.pcall('SET', fence, 'epoch ' .. text, 'PX', lifetime)
-  else
-    written = redis.pcall('SET', fence, 'epoch ' .. text, 'PX', lifetime, 'NX')
-  end
-  if not written then
-    -- Of another type, which `MGET` does not show, or made by the same batch.
-    return read_and_count(fence, lifetime)
-  elseif written.err then
-    return false, 'refused ' .. written.err .. ' (SET)'
-  end
-  return text
+  return string.format('%d', number)
 end
 
+-- Draws the next number of a counter, which is above `least` if that is given, whatever the clock says. Answers as `number_after`; or
+-- false, and: refused, reply. All is checked before anything is written.
+local function draw(fence, least)
+  local last = redis.pcall('GET', fence)
+  if type(last) == 'table' then
+    return false, script_error(fence, last.err)
+  end
+  local number, why = number_after(fence, last or least and 'epoch ' .. least, least)
+  local written = number and redis.pcall('SET', fence, 'epoch ' .. number)
+  if written and written.err then
+    return false, 'refused ' .. written.err .. ' (SET)'
+  end
+  return number, why
+end

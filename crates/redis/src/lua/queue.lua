@@ -1,11 +1,11 @@
 -- The queue of a key, which the scripts of acquiring and of releasing share. It is the hash `queue`, here `line`.
 -- Under each owner is its place: the owner before it (of the first, the last owner that was before it), the owner behind it
--- or -, until when the place counts in ms, inbox, lease in ms, lifetime of the counter in ms, metadata. Under `first` and
+-- or -, until when the place counts in ms, inbox, lease in ms, metadata. Under `first` and
 -- `last` are the owners at the ends; under `latest`, until when the newest place counts; under `woke`, when a waiter asked
 -- after no place had counted any more. An inbox begins with `!` if its subscribers can be counted here, with `?` if they
 -- cannot, and is `-` if there is none. Invariant: nobody overtakes a place that counts.
 
--- In front of this stands `grant_waiter(lock, fence, owner, lease, lifetime, metadata)`, which grants a key to the first in its
+-- In front of this stands `grant_waiter(lock, fence, owner, lease, metadata)`, which grants a key to the first in its
 -- queue, if the holders of the key allow that. It answers: granted, epoch · soon · any other answer, if it cannot be granted.
 
 local made
@@ -66,10 +66,9 @@ local function queues()
 
   -- Reads a place. Answers nothing if Leasehold did not write it, or if it is from before the clock was set back.
   local function read(place, now)
-    local behind, till, inbox, lease, lifetime, metadata =
-      string.match(place or '', '^%S+ (%S+) (%d+) (%S+) ([1-9]%d*) ([1-9]%d*) (.*)$')
-    if metadata and tonumber(till) <= now + 2 * COUNTS and tonumber(lease) <= COUNTS and #lifetime <= 15 then
-      return behind, tonumber(till) > now, inbox, lease, lifetime, metadata
+    local behind, till, inbox, lease, metadata = string.match(place or '', '^%S+ (%S+) (%d+) (%S+) ([1-9]%d*) (.*)$')
+    if metadata and tonumber(till) <= now + 2 * COUNTS and tonumber(lease) <= COUNTS then
+      return behind, tonumber(till) > now, inbox, lease, metadata
     end
   end
 
@@ -100,12 +99,12 @@ local function queues()
       if refusal(place, 'HGET') then
         return 'failed', refusal(place, 'HGET')
       end
-      local behind, counts, inbox, lease, lifetime, metadata = read(place, now)
+      local behind, counts, inbox, lease, metadata = read(place, now)
       if not behind then
         refused = refusal(redis.pcall('DEL', line), 'DEL')
       elseif owner == asking or there(inbox, counts, stood_still) then
         local first_lease = owner == asking and asked_lease or lease
-        local answer = grant_waiter(lock, fence, owner, first_lease, lifetime, metadata)
+        local answer = grant_waiter(lock, fence, owner, first_lease, metadata)
         local number = string.match(answer, '^granted (%d+)$')
         if answer == 'soon' and owner ~= asking and inbox ~= '-' then
           -- The first in the queue asks again at once: by then there is a number.
@@ -163,7 +162,7 @@ local function queues()
 
   -- Takes a place in the queue, or confirms the place that this owner has. Answers false, and a refusal if there is one, if the
   -- owner has no place afterwards. A damaged queue is deleted: a place without links would wait for ever. All others ask again.
-  local function queue(line, owner, inbox, lease, lifetime, metadata)
+  local function queue(line, owner, inbox, lease, metadata)
     local known = redis.pcall('HMGET', line, owner, 'first', 'last', 'latest', 'woke')
     if known.err then
       return false, refusal(known, 'HMGET')
@@ -174,7 +173,7 @@ local function queues()
     if (tonumber(known[4]) or now + 1) <= now then
       woke = now
     end
-    local text = string.format('%d %s %d %s %s', till, inbox, first_lease, lifetime, metadata)
+    local text = string.format('%d %s %d %s', till, inbox, first_lease, metadata)
     local written
     if place then
       local whole, refused = linked(line, owner, place, first, last)

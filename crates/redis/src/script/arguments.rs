@@ -25,6 +25,13 @@ impl ScriptArguments {
         self.end()
     }
 
+    /// Adds the name of the counter of a key.
+    #[must_use]
+    pub fn counter(mut self, names: &KeyNames) -> Self {
+        names.write_counter(&mut self.text);
+        self.end()
+    }
+
     /// Adds a text or a number.
     #[must_use]
     pub fn text(mut self, text: impl fmt::Display) -> Self {

@@ -1,8 +1,7 @@
 use crate::script::source::Script;
 
-/// A source for a [`ScriptFunction`](crate::ScriptFunction) that grants: `read_and_count(fence, lifetime)` takes the next epoch
-/// from a counter, by the rule of `FencingToken::next_epoch`; `next_epoch(fence, last, lifetime)` does where the counter was read
-/// before. `clock()` is the server's clock in ms, `clock_ticks()` the same as epochs count.
+/// A source for a [`ScriptFunction`](crate::ScriptFunction) that grants: `draw(fence)` takes the next epoch from a counter, by the rule of
+/// `FencingToken::next_epoch`; `number_after(fence, last)` says it where the counter was read before. `clock()` is the server's clock in ms, `clock_ticks()` the same as epochs count.
 pub const NEXT_EPOCH: &str = include_str!("../lua/next_epoch.lua");
 
 /// A part of a [`Script`] that renews: `prolong(lock, lease)` prolongs the lease of a lock, unless it is longer already, and

@@ -5,10 +5,11 @@ use leasehold_redis::fred::types::Builder;
 use leasehold_redis::fred::types::config::Config;
 use leasehold_redlock::core::Clock;
 use leasehold_redlock::{Admin, ErrorKind, LockKey, NodeCondition, Redlock, Result};
-use leasehold_testkit::redis::{Recorder, Server, a_release_by_force_is_told, is_kept_for};
+use leasehold_testkit::redis::{Recorder, Server, a_release_by_force_is_told};
 use leasehold_testkit::{needs, test};
 
 use crate::bench::{Nodes, acquire, conditions, cycle, lock, once, patient, take, unavailable, until};
+use crate::tokens::is_kept_for;
 
 #[test]
 async fn one_server_under_two_names_is_refused() {

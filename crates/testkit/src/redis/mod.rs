@@ -8,7 +8,6 @@ mod least_user;
 mod malformed;
 mod recorder;
 mod refusals;
-mod retention;
 mod rig;
 mod scenario;
 mod sentinels;
@@ -22,7 +21,6 @@ pub use self::recorder::Recorder;
 pub use self::refusals::{
     a_release_by_force_is_told, a_release_by_force_signals_nobody, commands_are_taken_from_a_holder,
 };
-pub use self::retention::{batches_give_counters_their_whole_time, grows_old, is_kept_for};
 pub use self::rig::{Borrow, Servers};
 pub use self::scenario::{Scenario, Unreported};
 pub use self::sentinels::{Layout, Sentinels};

@@ -127,6 +127,7 @@ pub(super) fn subject(name: &str, servers: &[(&'static str, String)]) -> Result<
         asks_twice: true,
         at_once: 3,
         equivalent: driver.equivalent,
+        rules: &[],
         enough: 90,
     })
 }

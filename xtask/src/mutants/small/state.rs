@@ -6,6 +6,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use super::equivalent::STATE as EQUIVALENT;
+use super::rules;
 use super::subject::{self, Look, Patience, Program, Subject, read, write};
 use crate::workspace::{root, target};
 
@@ -16,13 +17,9 @@ const ROOT: &str = "src/lib.rs";
 /// The state machine's text is another in the copy.
 const UNITS: &[&str] = &["tests::", "--skip", "imports::", "--test-threads=1"];
 const ALL: &[&str] = &["--skip", "imports::", "--test-threads=1"];
-/// Leaves out the tests that need the whole search.
-const SMALL: &[&str] =
-    &["--skip", "::broken::", "--skip", "random::rules_that_are_left_out", "--skip", "imports::", "--test-threads=1"];
-
 /// The runs, in this order, each with the factor by which fewer situations are searched than in the tests. Most mutants are
 /// noticed by the first one, which takes less than a second.
-const LOOKS: [(&[&str], u32, bool); 4] = [(UNITS, 1, false), (SMALL, 256, false), (SMALL, 16, false), (ALL, 1, true)];
+const LOOKS: [(&[&str], u32, bool); 4] = [(UNITS, 1, false), (ALL, 256, false), (ALL, 16, false), (ALL, 1, true)];
 
 pub(super) fn subject() -> Result<Subject, String> {
     let tree = target().join("mutants/state");
@@ -54,12 +51,13 @@ pub(super) fn subject() -> Result<Subject, String> {
         root: ROOT,
         sources: STATE,
         // They are not part of the state machine, but observe it.
-        left_out: &["check.rs", "rules.rs", "search/**", "tests/**"],
+        left_out: &["check.rs", "search/**", "tests/**"],
         looks: LOOKS.map(look).into(),
         patience: Patience { slower: 10, least: Duration::from_secs(5) },
         asks_twice: false,
         at_once: 1,
         equivalent: EQUIVALENT,
+        rules: rules::STATE,
         enough: 98,
     })
 }

@@ -9,6 +9,7 @@ use std::process::{Command, Stdio};
 use std::time::Duration;
 
 use super::equivalent::Equivalent;
+use super::rules::Rule;
 use crate::test_program::{Part, TestProgram};
 use crate::workspace::cargo;
 
@@ -95,6 +96,8 @@ pub(super) struct Subject {
     /// How many mutants run at the same time, for each processor.
     pub(super) at_once: usize,
     pub(super) equivalent: &'static [Equivalent],
+    /// Rules that are left out, one at a time, beside the changes that the tool knows.
+    pub(super) rules: &'static [Rule],
     /// Percentage of the mutants that have to be noticed, of those that change the behaviour.
     pub(super) enough: usize,
 }

@@ -7,7 +7,6 @@ use super::event::{Action, End, LeaseCell, Outcome, Request, RequestId, WaiterId
 use super::key::Key;
 use super::lease::{FirstLease, Lease};
 use super::pending::{PendingClaim, QueuePosition};
-use super::rules::{Rule, left_out};
 use super::step::Step;
 use super::waiter::{Changes, LastAnswer};
 use crate::clock::Moment;
@@ -27,12 +26,9 @@ impl<W: Clone, L: LeaseCell> Key<W, L> {
             Some(claim) => claim,
             None => PendingClaim::new(waiter, step),
         };
-        if left_out(Rule::NewOwner) {
-            claim.owner = self.releases.last().map_or(claim.owner, |release| release.grant.owner);
-        }
         // A claim that is sent again may have been granted before, with an epoch older than the waiters that came in
         // between.
-        if !claim.is_repeated() || left_out(Rule::FirstAsked) {
+        if !claim.is_repeated() {
             claim.join_limit = request.1;
         }
         claim.sent_at = step.now;
@@ -234,7 +230,7 @@ impl<W: Clone, L: LeaseCell> Key<W, L> {
 
     /// Releases what the store may have of a claim.
     pub(super) fn give_up(&mut self, step: &mut Step<'_, W, L>, claim: &PendingClaim<W>) {
-        if claim.is_repeated() && !left_out(Rule::GiveUp) {
+        if claim.is_repeated() {
             let grant = claim.grant(&self.name, None);
             self.release(step, claim.member, grant, claim.options.ttl, claim.unanswered, None);
         }

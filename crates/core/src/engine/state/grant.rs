@@ -4,7 +4,6 @@ use super::event::{Action, Collected, End, GuardRef, LeaseCell, LeaseId, Member,
 use super::key::Key;
 use super::lease::{FirstLease, GuardEntry, Lease};
 use super::pending::PendingClaim;
-use super::rules::{Rule, left_out};
 use super::step::Step;
 use super::waiter::{LastAnswer, Offer, Waiter, no_answer};
 use crate::{Error, ErrorKind, GrantRef, LossReason, Mode, OwnerId};
@@ -28,9 +27,6 @@ impl<W: Clone, L: LeaseCell> Key<W, L> {
         let next_waiter = self.waiters.front().filter(|first| claim.goes_to(first)).map(|_| 0);
         let recipient = claim.for_waiter.and_then(|for_waiter| self.index(for_waiter)).or(next_waiter);
         let Some(index) = recipient else {
-            if left_out(Rule::Compensate) {
-                return;
-            }
             return self.release(step, claim.member, grant, ttl, claim.unanswered, None);
         };
         // The next waiter wants the same, but its max hold is not known to the store.
@@ -93,10 +89,8 @@ impl<W: Clone, L: LeaseCell> Key<W, L> {
         // Another engine of the same session has the lease that this claim joined in the store.
         let joined = |lease: &Lease<L>| lease.admits(member, session) && lease.epoch() == epoch;
         let excludes = |lease: &&Lease<L>| {
-            !left_out(Rule::OlderIsLost) && {
-                let exclusive = lease.is_exclusive() || mode == Mode::Exclusive;
-                exclusive && lease.end.is_none() && !lease.admits(member, None) && !joined(lease)
-            }
+            let exclusive = lease.is_exclusive() || mode == Mode::Exclusive;
+            exclusive && lease.end.is_none() && !lease.admits(member, None) && !joined(lease)
         };
         let others: Vec<_> = self.leases.iter().filter(excludes).map(|lease| (lease.id, lease.epoch())).collect();
         let stale = others.iter().any(|(_, theirs)| *theirs >= epoch);

@@ -6,7 +6,6 @@ use super::backoff::BackOff;
 use super::event::{Action, End, Join, KeyId, LeaseCell, Member, Outcome, WaiterId};
 use super::lease::Lease;
 use super::pending::{LostEpoch, PendingClaim, PendingRelease, PendingTakeOver};
-use super::rules::{Rule, left_out};
 use super::step::Step;
 use super::subscription::Subscription;
 use super::waiter::{Changes, LastAnswer, Offer, Waiter, no_answer};
@@ -136,9 +135,6 @@ impl<W: Clone, L: LeaseCell> Key<W, L> {
     /// Moves requests that single callers poll to tasks of their own: from now on others depend on them, and they must go on
     /// also if their callers are never polled.
     pub(super) fn detach_requests(&mut self, step: &mut Step<'_, W, L>) {
-        if left_out(Rule::NotPolled) {
-            return;
-        }
         let claims = self.claims.iter_mut().filter_map(|claim| claim.by.take());
         let releases = self.releases.iter_mut().filter_map(|release| release.by.take());
         step.out.extend(claims.chain(releases).map(Action::Detached));
@@ -180,9 +176,7 @@ impl<W: Clone, L: LeaseCell> Key<W, L> {
             // The grant that it may bring is released.
         } else if let Some(offer) = self.offers.iter().position(|offer| offer.waiter.id == id) {
             let offer = self.offers.remove(offer);
-            if !left_out(Rule::SkipGone) {
-                self.release_guard(step, &offer.guard, None);
-            }
+            self.release_guard(step, &offer.guard, None);
         }
         self.advance(step);
     }
@@ -317,7 +311,7 @@ impl<W: Clone, L: LeaseCell> Key<W, L> {
             let reentrant = step.traits(waiter.member).reentrant;
             let comes_first = |release: &PendingRelease<W>| {
                 let of_session = reentrant && release.member == waiter.member;
-                release.is_in_the_way(waiter.mode) && (of_session || !release.has_failed) && !left_out(Rule::GivesBack)
+                release.is_in_the_way(waiter.mode) && (of_session || !release.has_failed)
             };
             (reentrant && self.claims.iter().any(of_session)) || self.releases.iter().any(comes_first)
         }
@@ -326,11 +320,7 @@ impl<W: Clone, L: LeaseCell> Key<W, L> {
     /// Why a lease of this engine was lost on which guards still exist. No new lease may begin while they exist.
     fn lost_under(&self, member: Member) -> Option<LossReason> {
         self.leases.iter().find_map(|lease| match lease.end {
-            Some(End::Lost(reason))
-                if lease.terms.member == member && lease.is_reentrant() && !left_out(Rule::LostUnder) =>
-            {
-                Some(reason)
-            }
+            Some(End::Lost(reason)) if lease.terms.member == member && lease.is_reentrant() => Some(reason),
             _ => None,
         })
     }

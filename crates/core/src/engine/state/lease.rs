@@ -6,7 +6,6 @@ use std::time::Duration;
 use smallvec::SmallVec;
 
 use super::event::{BatchId, End, Granted, GuardId, GuardRef, KeyId, LeaseCell, LeaseId, Member, Traits};
-use super::rules::{Rule, left_out};
 use crate::clock::{Moment, lease_deadline};
 use crate::options::Text;
 use crate::{GrantRef, LockOptions, LossReason, Mode, OwnerId, SessionId};
@@ -224,15 +223,13 @@ impl<L: LeaseCell> Lease<L> {
     /// Whether the lease lasts for at least another quarter of its length, also if the store is silent from now on.
     pub(super) fn is_settled(&self, now: Moment) -> bool {
         let spare = now.plus(Duration::from_nanos(self.first_nanos).min(self.terms.ttl) / 4);
-        let lasts = spare < self.limit() || left_out(Rule::Settled);
-        self.is_held(now) && lasts && (!self.unanswered || left_out(Rule::NoDoubt))
+        self.is_held(now) && spare < self.limit() && !self.unanswered
     }
 
     /// The store confirmed the lease for `ttl` from `sent_at`, when the request was sent. Never shortens the lease.
     pub(super) fn prolong(&mut self, sent_at: Moment, ttl: Duration) {
         if self.deadline != Moment::NEVER {
-            let confirmed = lease_deadline(sent_at, ttl);
-            self.deadline = if left_out(Rule::NeverShorter) { confirmed } else { self.deadline.max(confirmed) };
+            self.deadline = self.deadline.max(lease_deadline(sent_at, ttl));
         }
     }
 

@@ -5,7 +5,6 @@ use super::event::{Action, GuardId, LeaseCell, LeaseId};
 use super::key::Key;
 use super::lease::GuardEntry;
 use super::pending::PendingClaim;
-use super::rules::{Rule, left_out};
 use super::step::Step;
 use super::waiter::Waiter;
 use crate::{LocalHandoff, Mode};
@@ -18,12 +17,7 @@ impl<W: Clone, L: LeaseCell> Key<W, L> {
         }
         let (id, next) = (self.leases[index].id, GuardId(step.id()));
         let before = self.leases[index].guards.remove(entry);
-        if left_out(Rule::WhatIsLeft) {
-            let ttl = self.leases[index].terms.ttl;
-            self.leases[index].prolong(step.now, ttl);
-            step.out.push(Action::Limit(self.leases[index].cell.clone(), self.leases[index].limit()));
-        }
-        let number = before.number + u16::from(!left_out(Rule::NewNumber));
+        let number = before.number + 1;
         let waiter = self.remove(step, 0);
         self.offer(step, waiter, id, GuardEntry { id: next, number, ..before });
         step.out.push(Action::HandedOff);
@@ -35,24 +29,21 @@ impl<W: Clone, L: LeaseCell> Key<W, L> {
         let traits = step.traits(lease.terms.member);
         // While a reader held the key, others may have been granted it: a successor could return with a smaller token than
         // theirs. The guards of a session are not handed off at all.
-        let passes = traits.handoffs > 0
-            && (lease.is_exclusive() || left_out(Rule::NotShared))
-            && !traits.reentrant
-            && lease.is_settled(step.now);
+        let passes = traits.handoffs > 0 && lease.is_exclusive() && !traits.reentrant && lease.is_settled(step.now);
         if !passes {
             return false;
         }
-        let used_up = lease.guards[entry].number >= traits.handoffs && !left_out(Rule::Bound);
+        let used_up = lease.guards[entry].number >= traits.handoffs;
         let too_old = step.now.since(lease.since) >= traits.handoff_age.min(lease.terms.ttl / 8);
         if used_up || too_old {
-            if !traits.queues && !self.waiters.is_empty() && !left_out(Rule::YieldAfterBound) {
+            if !traits.queues && !self.waiters.is_empty() {
                 // Other processes poll for the key: the waiters here must not send a claim before them every time.
                 self.yield_until = step.now.plus(step.random.jittered(SHORTEST_POLL));
             }
             return false;
         }
-        let wanted = |next: &Waiter<W>| next.mode == Mode::Exclusive || left_out(Rule::NotShared);
-        self.waiters.front().is_some_and(|next| wanted(next) && lease.suits(next.member, &next.options))
+        let wanted = |next: &Waiter<W>| next.mode == Mode::Exclusive && lease.suits(next.member, &next.options);
+        self.waiters.front().is_some_and(wanted)
     }
 
     /// Makes co-readers of the readers that queued behind this one before its claim was sent. The token of one that came
@@ -63,7 +54,7 @@ impl<W: Clone, L: LeaseCell> Key<W, L> {
         while let Some(waiter) = self.waiters.get(index) {
             let Some(lease) = self.leases.iter().find(|lease| lease.id == id) else { return };
             let settled = step.traits(lease.terms.member).handoffs > 0 && lease.is_settled(step.now);
-            let behind = waiter.mode == Mode::Shared && (waiter.id.0 < claim.join_limit || left_out(Rule::CameBefore));
+            let behind = waiter.mode == Mode::Shared && waiter.id.0 < claim.join_limit;
             if number > LocalHandoff::HARD_LIMIT || !settled || !behind {
                 return;
             }

@@ -7,7 +7,6 @@ use super::key::Key;
 use super::lease::Lease;
 use super::pending::LostEpoch;
 use super::release::LATE;
-use super::rules::{Rule, left_out};
 use crate::clock::Moment;
 
 impl<W: Clone, L: LeaseCell> Key<W, L> {
@@ -23,7 +22,7 @@ impl<W: Clone, L: LeaseCell> Key<W, L> {
 
     /// The newest epoch that this engine has lost. It joins no lease with this or an older epoch.
     pub(super) fn lost_epoch(&self, member: Member) -> Option<u64> {
-        let lost = self.lost.iter().find(|lost| lost.member == member && !left_out(Rule::LostEpoch));
+        let lost = self.lost.iter().find(|lost| lost.member == member);
         lost.map(|lost| lost.epoch)
     }
 

@@ -6,7 +6,6 @@
 // In reading order: events and actions,
 mod event;
 mod key_set;
-mod rules;
 mod step;
 // keys, their waiters, the requests to the store, leases and how they end,
 mod claim;

@@ -4,7 +4,6 @@ use super::backoff::BackOff;
 use super::event::{Action, LeaseCell, Member, Request, RequestId};
 use super::key::Key;
 use super::lease::Lease;
-use super::rules::{Rule, left_out};
 use super::step::Step;
 use super::subscription::Subscribed;
 use crate::Notification;
@@ -22,7 +21,7 @@ impl<W: Clone, L: LeaseCell> Key<W, L> {
                     return;
                 };
                 let claim = &mut self.claims[index];
-                if claim.request.is_some() && !left_out(Rule::AfterMessage) {
+                if claim.request.is_some() {
                     claim.message = epoch;
                     return;
                 }

@@ -5,7 +5,6 @@ use std::time::Duration;
 use super::backoff::BackOff;
 use super::event::{Action, GuardId, Member, Outcome, RequestId, WaiterId};
 use super::lease::{FirstLease, GuardEntry, alike, cap_of};
-use super::rules::{Rule, left_out};
 use super::step::Step;
 use super::waiter::{Changes, Waiter};
 use crate::clock::Moment;
@@ -58,9 +57,7 @@ impl QueuePosition {
     /// Whether the store may have granted this epoch since the position was last confirmed, from which the lease counts. A
     /// notification may be so late that another owner was granted the key since, and it may be forged.
     pub(super) fn may_have_become(&self, epoch: Option<u64>) -> bool {
-        let within =
-            |((before, latest), granted)| left_out(Rule::LaterEpoch) || (before < granted && granted <= latest);
-        self.epochs.zip(epoch).is_some_and(within)
+        self.epochs.zip(epoch).is_some_and(|((before, latest), granted)| before < granted && granted <= latest)
     }
 }
 
@@ -106,7 +103,7 @@ impl<W> PendingClaim<W> {
     pub(super) fn first_lease(&self, now: Moment, ends: bool) -> Option<FirstLease> {
         match self.position {
             Some(position) => Some(position.lease).filter(|lease| now < lease.deadline()),
-            None => (!self.unanswered || left_out(Rule::CountsFrom)).then(|| self.fresh_lease(ends)),
+            None => (!self.unanswered).then(|| self.fresh_lease(ends)),
         }
     }
 }
@@ -135,10 +132,7 @@ impl<W: Clone> PendingClaim<W> {
     /// Whether a grant of this claim may go to another waiter. A shared grant may not go to a waiter that came after the
     /// claim was sent: its token could be smaller than that of a holder elsewhere who released before the waiter came.
     pub(super) fn goes_to(&self, waiter: &Waiter<W>) -> bool {
-        let before = waiter.id.0 < self.join_limit || left_out(Rule::CameBefore);
-        if left_out(Rule::SameRequest) {
-            return true;
-        }
+        let before = waiter.id.0 < self.join_limit;
         waiter.member == self.member
             && waiter.mode == self.mode
             && alike(&waiter.options, &self.options)

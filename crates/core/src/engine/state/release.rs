@@ -6,7 +6,6 @@ use super::event::{Action, End, GuardRef, GuardRelease, LeaseCell, LeaseId, Memb
 use super::key::Key;
 use super::lease::Lease;
 use super::pending::PendingRelease;
-use super::rules::{Rule, left_out};
 use super::step::Step;
 use super::waiter::Waiter;
 use crate::{Error, ErrorKind, GrantRef, LeaseStatus, LossReason, Mode, OwnerId, Result};
@@ -128,8 +127,7 @@ impl<W: Clone, L: LeaseCell> Key<W, L> {
         let lease = self.leases.iter().position(|lease| lease.id == guard.lease);
         let Some(index) = lease else { return GuardRelease::Gone };
         let lease = &mut self.leases[index];
-        let any = left_out(Rule::OwnGuardOnly).then_some(0);
-        let Some(entry) = found(lease).or(any).filter(|_| !lease.guards.is_empty()) else { return GuardRelease::Gone };
+        let Some(entry) = found(lease) else { return GuardRelease::Gone };
         if lease.end.is_none() && self.pass_on(step, index, entry) {
             return GuardRelease::Passed;
         }
@@ -202,9 +200,7 @@ impl<W: Clone, L: LeaseCell> Key<W, L> {
         lease.owes_release =
             matches!(end, End::Released | End::Lost(Expired | MaxHold | Unreachable | Stolen | Shutdown));
         let (cell, held_for) = (lease.cell.clone(), step.now.since(lease.since));
-        if !left_out(Rule::TellEnd) {
-            step.out.push(Action::End { cell, key: self.name.clone(), end, held_for });
-        }
+        step.out.push(Action::End { cell, key: self.name.clone(), end, held_for });
         let at_once = matches!(end, End::Released | End::Lost(MaxHold | Shutdown));
         let withdrawn = self.withdraw(step, &mut lease);
         if !self.waiters.is_empty() {
@@ -240,9 +236,7 @@ impl<W: Clone, L: LeaseCell> Key<W, L> {
 
     /// An operator released these leases by force.
     pub(super) fn force_released(&mut self, step: &mut Step<'_, W, L>, leases: &[LeaseId]) {
-        let all = || self.leases.iter().map(|lease| lease.id).collect();
-        let leases: Vec<_> = if left_out(Rule::ForcedOnly) { all() } else { leases.to_vec() };
-        for lease in &leases {
+        for lease in leases {
             self.end(step, *lease, End::Lost(LossReason::ForceReleased));
         }
         self.freed();
@@ -264,7 +258,7 @@ impl<W: Clone, L: LeaseCell> Key<W, L> {
                 self.release_of(step, &lease, entry.owner);
             }
         }
-        let is_closed = |waiter: &Waiter<W>| waiter.member == member && !left_out(Rule::ClosedForAll);
+        let is_closed = |waiter: &Waiter<W>| waiter.member == member;
         while let Some(index) = self.waiters.iter().position(is_closed) {
             self.dismiss(step, index, Outcome::Failed(Error::new(ErrorKind::Closed, "acquire")));
         }
@@ -315,7 +309,7 @@ impl<W: Clone, L: LeaseCell> Key<W, L> {
     pub(super) fn expire(&mut self, step: &mut Step<'_, W, L>) {
         let now = step.now;
         let over = |lease: &&Lease<L>| lease.end.is_none() && now >= lease.limit();
-        while let Some(lease) = self.leases.iter().find(over).filter(|_| !left_out(Rule::LossFirst)) {
+        while let Some(lease) = self.leases.iter().find(over) {
             let (id, reason) = (lease.id, lease.reason());
             self.end(step, id, End::Lost(reason));
         }

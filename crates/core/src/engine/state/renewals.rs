@@ -7,7 +7,6 @@ use super::event::{Action, Batch, BatchId, End, KeyId, LeaseCell, LeaseId, Outco
 use super::grant::too_late;
 use super::key::Key;
 use super::lease::Lease;
-use super::rules::{Rule, left_out};
 use super::step::Step;
 use super::waiter::Offer;
 use crate::clock::Moment;
@@ -63,7 +62,7 @@ impl<W: Clone, L: LeaseCell> Key<W, L> {
     /// from others.
     fn take_back_untaken(&mut self, step: &mut Step<'_, W, L>) {
         let now = step.now;
-        let untaken = |offer: &Offer<W>| !left_out(Rule::Untaken) && offer.until.is_some_and(|until| now >= until);
+        let untaken = |offer: &Offer<W>| offer.until.is_some_and(|until| now >= until);
         while let Some(index) = self.offers.iter().position(untaken) {
             self.take_back(step, index);
         }

@@ -7,7 +7,6 @@ use super::grant::too_late;
 use super::key::Key;
 use super::lease::{FirstLease, GuardEntry, Lease, cap_of};
 use super::pending::{DowngradedWriter, PendingTakeOver};
-use super::rules::{Rule, left_out};
 use super::step::Step;
 use crate::{Attempt, Claim, Error, ErrorKind, GrantRef, Mode, Result};
 
@@ -15,7 +14,7 @@ impl<W: Clone, L: LeaseCell> Key<W, L> {
     /// Attaches a detached lease: the store replaces its owner, so that no other attach succeeds.
     pub(super) fn attach(&mut self, step: &mut Step<'_, W, L>, attach: Attach<W>) -> WaiterId {
         let Attach { join, grant, number } = attach;
-        let owner = if left_out(Rule::OwnerOfItsOwn) { grant.owner } else { step.random.owner(step.now) };
+        let owner = step.random.owner(step.now);
         let (ttl, new) = (join.options.ttl, GrantRef { owner, ..grant.clone() });
         let ask = |request| Request::TakeOver(request, grant.clone(), owner, ttl);
         self.take_over(step, join, [grant.clone(), new], number, None, ask)
@@ -125,18 +124,14 @@ impl<W: Clone, L: LeaseCell> Key<W, L> {
         if error.kind() == ErrorKind::Indeterminate {
             self.give_back(step, pending, true);
         }
-        if let Some(DowngradedWriter { ttl, may_be_late }) = pending.writer.take()
-            && !left_out(Rule::WriterGoesBack)
-        {
+        if let Some(DowngradedWriter { ttl, may_be_late }) = pending.writer.take() {
             self.release(step, pending.member, pending.old.clone(), ttl, may_be_late, None);
         }
         pending.tell(step, Outcome::Failed(error));
     }
 
     fn give_back(&mut self, step: &mut Step<'_, W, L>, pending: &PendingTakeOver<W>, late: bool) {
-        if !left_out(Rule::TakenOverGoesBack) {
-            self.release(step, pending.member, pending.grant.clone(), pending.options.ttl, late, None);
-        }
+        self.release(step, pending.member, pending.grant.clone(), pending.options.ttl, late, None);
     }
 
     /// Treats overdue take-overs as failed: their runtime may not be driven. What a late answer brings is released.

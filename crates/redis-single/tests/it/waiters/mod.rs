@@ -8,7 +8,7 @@ use leasehold_redis_single::{LocalHandoff, LockKey, Mode, RedisSingle, RedisSing
 use leasehold_testkit::redis::{Answer, Server};
 
 pub(crate) const LOCK: &str = "{leasehold:k}:lock";
-pub(crate) const FENCE: &str = "{leasehold:k}:fence";
+pub(crate) const FENCE: &str = "{leasehold:afmc}:epoch";
 pub(crate) const LINE: &str = "{leasehold:k}:queue";
 
 pub(crate) fn key() -> LockKey {

@@ -170,7 +170,7 @@ pub(super) static DETACHED_IN_LINE: Config = Config {
 };
 
 /// Two who ask for it, and nothing goes wrong.
-pub(super) static ATTACHES_IN_PEACE: Config = Config {
+static ATTACHES_IN_PEACE: Config = Config {
     name: "a detached lock in peace",
     faults: &[(Fault::Detach, 1), (Fault::Leave, 1)],
     most: 2,
@@ -197,30 +197,27 @@ pub(super) static DOWNGRADES: Config = Config {
 };
 
 /// Two callers of one process.
-pub(super) static PAIR: Config =
-    Config { name: "a pair", seats: &[WAITS, WAITS], faults: &[(Fault::Twice, 1)], most: 1, ..PLAIN };
+static PAIR: Config = Config { name: "a pair", seats: &[WAITS, WAITS], faults: &[(Fault::Twice, 1)], most: 1, ..PLAIN };
 
 /// More than the bound of hand-offs allows.
-pub(super) static LINE: Config =
-    Config { name: "a line", handoffs: 1, seats: &[WAITS, WAITS, WAITS], depth: 30, ..PLAIN };
+static LINE: Config = Config { name: "a line", handoffs: 1, seats: &[WAITS, WAITS, WAITS], depth: 30, ..PLAIN };
 
 /// Nobody renews, and answers come late.
-pub(super) static ALONE: Config =
-    Config { name: "alone", seats: &[WAITS], faults: &[(Fault::Lose, 1)], most: 1, ..PLAIN };
+static ALONE: Config = Config { name: "alone", seats: &[WAITS], faults: &[(Fault::Lose, 1)], most: 1, ..PLAIN };
 
 /// A guard that asks for renewals itself.
-pub(super) static RENEWS: Config =
+static RENEWS: Config =
     Config { name: "asks for renewals", seats: &[WAITS], faults: &[(Fault::RenewNow, 2)], most: 2, ..PLAIN };
 
 /// Two processes with one caller each.
-pub(super) static RIVALS: Config = Config {
+const RIVALS: Config = Config {
     name: "rivals",
     members: &[(0, None), (1, None)],
     seats: &[WAITS, SeatOf { member: 1, ..WAITS }],
     ..PLAIN
 };
 
-pub(super) static RIVALS_IN_LINE: Config = Config {
+static RIVALS_IN_LINE: Config = Config {
     name: "rivals in the store's line",
     queues: true,
     faults: &[(Fault::Lose, 1), (Fault::Forge, 1)],
@@ -229,7 +226,7 @@ pub(super) static RIVALS_IN_LINE: Config = Config {
 };
 
 /// A reader who comes later, and a store with a line that nobody hears of.
-pub(super) static READERS_IN_LINE: Config = Config {
+static READERS_IN_LINE: Config = Config {
     name: "readers in the store's line",
     members: &[(0, None), (1, None), (2, None)],
     queues: true,
@@ -261,14 +258,14 @@ pub(super) static READER_AND_TRY: Config =
     Config { seats: &[READS, SeatOf { waits: Waits::Never, ..WAITS }], ..READER_AND_WRITER_OF };
 
 /// A reader and a writer elsewhere, with a reader who comes later.
-pub(super) static READERS: Config = Config {
+static READERS: Config = Config {
     name: "readers who come later",
     members: &[(0, None), (1, None)],
     seats: &[READS, READS, SeatOf { member: 1, ..READS }],
     ..PLAIN
 };
 
-pub(super) static WISHES: Config = Config {
+static WISHES: Config = Config {
     name: "different wishes",
     seats: &[WAITS, SeatOf { renew: false, ..WAITS }],
     faults: &[(Fault::Leave, 1)],
@@ -276,7 +273,7 @@ pub(super) static WISHES: Config = Config {
     ..PLAIN
 };
 
-pub(super) static FORCED: Config = Config {
+static FORCED: Config = Config {
     name: "released by force",
     seats: &[WAITS, WAITS],
     faults: &[(Fault::Force, 1)],
@@ -285,10 +282,10 @@ pub(super) static FORCED: Config = Config {
     ..PLAIN
 };
 
-pub(super) static CLOSED: Config =
+static CLOSED: Config =
     Config { name: "closed", seats: &[WAITS, WAITS], faults: &[(Fault::Close, 1)], most: 1, ..PLAIN };
 
-pub(super) static SESSION: Config = SESSION_OF;
+static SESSION: Config = SESSION_OF;
 
 const SESSION_OF: Config = Config {
     name: "one session",
@@ -301,12 +298,30 @@ const SESSION_OF: Config = Config {
 };
 
 /// A level of a session whose release is refused for good.
-pub(super) static LEVEL_LEFT: Config = Config {
+static LEVEL_LEFT: Config = Config {
     name: "a level that is left",
     seats: &[SeatOf { cap: Some(1), ..WAITS }, WAITS],
     faults: &[(Fault::Break, 1)],
     ..SESSION_OF
 };
+
+/// The smallest situations in which rules of the protocol show.
+pub(super) static FEW_CALLERS: [&Config; 14] = [
+    &ATTACHES_IN_PEACE,
+    &PAIR,
+    &LINE,
+    &ALONE,
+    &RENEWS,
+    &RIVALS_IN_LINE,
+    &READERS_IN_LINE,
+    &READER_AND_WRITER,
+    &READERS,
+    &WISHES,
+    &FORCED,
+    &CLOSED,
+    &SESSION,
+    &LEVEL_LEFT,
+];
 
 /// What random histories are of: more callers who come more often, and more that goes wrong.
 pub(super) static HISTORIES: [&Config; 7] =

@@ -1,0 +1,125 @@
+//! Changes of the engine that no tool makes: each leaves out a rule of the protocol.
+
+use super::generated::{At, Mutant};
+use super::subject::Subject;
+
+/// A text that stands once in a file, and what stands there without the rule.
+#[derive(Debug)]
+pub(super) struct Rule {
+    file: &'static str,
+    wrong: &'static str,
+    right: &'static str,
+    instead: &'static str,
+}
+
+macro_rules! rules {
+    ($($wrong:literal in $file:literal, $right:literal => $instead:literal;)*) => {
+        &[$(Rule { file: concat!($file, ".rs"), wrong: $wrong, right: $right, instead: $instead }),*]
+    };
+}
+
+pub(super) const STATE: &[Rule] = rules! {
+    "a grant that no waiter wants stays" in "grant",
+        "return self.release(step, claim.member, grant, ttl, claim.unanswered, None);\n        };" => "return;\n        };";
+    "of two leases of which one excludes the other, both stay" in "grant",
+        "let exclusive = lease.is_exclusive() || mode == Mode::Exclusive;" => "let exclusive = false;";
+    "a waiter that leaves keeps what it has in the store" in "claim",
+        "if claim.is_repeated() {\n            let grant" => "if false {\n            let grant";
+    "a claim has the owner id of a lease before it" in "claim",
+        "claim.sent_at = step.now;" =>
+        "claim.owner = self.releases.last().map_or(claim.owner, |release| release.grant.owner); claim.sent_at = step.now;";
+    "a claim that is sent again counts as new" in "claim",
+        "if !claim.is_repeated() {\n            claim.join_limit" => "if true {\n            claim.join_limit";
+    "an offer to a caller that is gone stays" in "key",
+        "self.release_guard(step, &offer.guard, None);" => "drop(offer);";
+    "a claim overtakes this process's own release" in "key",
+        "release.is_in_the_way(waiter.mode) && (of_session || !release.has_failed)" => "false";
+    "a session's next lease begins under a guard that is lost" in "key",
+        "if lease.terms.member == member && lease.is_reentrant() =>" => "if false =>";
+    "the next guard gets the whole lease" in "local_handoff",
+        "let number = before.number + 1;" =>
+        "let ttl = self.leases[index].terms.ttl; self.leases[index].prolong(step.now, ttl); step.out.push(Action::Limit(self.leases[index].cell.clone(), self.leases[index].limit())); let number = before.number + 1;";
+    "a hand-off does not count" in "local_handoff", "before.number + 1" => "before.number";
+    "a shared lease is handed off" in "local_handoff", "&& lease.is_exclusive()" => "";
+    "hand-offs have no bound" in "local_handoff",
+        "let used_up = lease.guards[entry].number >= traits.handoffs;" => "let used_up = false;";
+    "after the bound, other processes do not go first" in "local_handoff",
+        "if !traits.queues && !self.waiters.is_empty() {" => "if false {";
+    "a reader shares a grant that was asked for before it came" in "local_handoff",
+        "&& waiter.id.0 < claim.join_limit" => "";
+    "a reader gets a grant that was asked for before it came" in "pending",
+        "let before = waiter.id.0 < self.join_limit;" => "let before = true;";
+    "a lease counts from the last request that may have begun it" in "pending",
+        "(!self.unanswered).then(" => "true.then(";
+    "an attached lease keeps its owner" in "take_over",
+        "let owner = step.random.owner(step.now);" => "let owner = grant.owner;";
+    "a writer that was not downgraded stays" in "take_over",
+        "self.release(step, pending.member, pending.old.clone(), ttl, may_be_late, None);" => "let _ = (ttl, may_be_late);";
+    "a notification during a claim is judged without its answer" in "notifications",
+        "if claim.request.is_some() {\n                    claim.message" => "if false {\n                    claim.message";
+    "a guard that is over ends another" in "release",
+        "let Some(entry) = found(lease) else" => "let Some(entry) = found(lease).or((!lease.guards.is_empty()).then_some(0)) else";
+    "guards do not hear of the end of their lease" in "release",
+        "step.out.push(Action::End { cell, key: self.name.clone(), end, held_for });" => "let _ = (cell, held_for);";
+    "a release by force ends what it did not evict" in "release",
+        "for lease in leases {\n            self.end(step, *lease, End::Lost(LossReason::ForceReleased));" =>
+        "let all: Vec<_> = self.leases.iter().map(|lease| lease.id).collect(); for lease in &all {\n            self.end(step, *lease, End::Lost(LossReason::ForceReleased));";
+    "a closed engine makes guards" in "release",
+        "|waiter: &Waiter<W>| waiter.member == member;" => "|waiter: &Waiter<W>| false;";
+    "a lease that ran out is not lost first" in "release",
+        "while let Some(lease) = self.leases.iter().find(over) {" => "while let Some(lease) = self.leases.iter().find(over).filter(|_| false) {";
+    "a lease that is almost over is handed off" in "lease", "&& spare < self.limit()" => "";
+    "a lease is handed off while a renewal has no answer" in "lease", "self.limit() && !self.unanswered" => "self.limit()";
+    "a late answer shortens a lease" in "lease",
+        "self.deadline = self.deadline.max(lease_deadline(sent_at, ttl));" => "self.deadline = lease_deadline(sent_at, ttl);";
+};
+
+/// The rules of these files as mutants, beside those that the tool lists: it knows where functions begin and end.
+pub(super) fn of(subject: &Subject, listed: &[Mutant]) -> Result<Vec<Mutant>, String> {
+    let files: std::collections::BTreeSet<&str> = listed.iter().map(|mutant| mutant.file.as_str()).collect();
+    let chosen = subject.rules.iter().filter(|rule| files.contains(rule.file));
+    chosen.map(|rule| of_rule(rule, &subject.original(rule.file)?, listed)).collect()
+}
+
+fn of_rule(rule: &Rule, text: &str, listed: &[Mutant]) -> Result<Mutant, String> {
+    let why = |what: &str| format!("{}: {:?} {what}", rule.file, rule.right);
+    let mut found = text.match_indices(rule.right).map(|(at, _)| at);
+    let (Some(at), None) = (found.next(), found.next()) else { return Err(why("does not stand there once")) };
+    let span = (place(text, at), place(text, at + rule.right.len()));
+    let around =
+        |mutant: &&Mutant| mutant.file == rule.file && mutant.function.0 <= span.0 && span.1 <= mutant.function.1;
+    let function = listed.iter().find(around).ok_or_else(|| why("is in no function with other mutants"))?.function;
+    Ok(Mutant {
+        file: rule.file.to_owned(),
+        what: rule.wrong.to_owned(),
+        replacement: rule.instead.to_owned(),
+        span,
+        function,
+        line: rule.instead.split_whitespace().collect::<Vec<_>>().join(" "),
+    })
+}
+
+/// Line and column of an offset, both from 1.
+fn place(text: &str, at: usize) -> At {
+    let before = &text[..at];
+    let line = before.rfind('\n').map_or(0, |end| end + 1);
+    (before.matches('\n').count() + 1, before[line..].chars().count() + 1)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+
+    use super::*;
+    use crate::workspace::root;
+
+    #[test]
+    fn every_rule_stands_once_in_its_file() {
+        for rule in STATE {
+            let text =
+                fs::read_to_string(root().join("crates/core/src/engine/state").join(rule.file)).expect(rule.file);
+            assert_eq!(text.matches(rule.right).count(), 1, "{}: {}", rule.file, rule.right);
+        }
+        assert_eq!(place("ab\ncäd", 6), (2, 3));
+    }
+}
