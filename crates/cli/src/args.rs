@@ -12,8 +12,13 @@ use leasehold::{LockKey, LockOptions, Wait, kind_of};
 
 use crate::duration;
 use crate::exit::{self, Codes};
-use crate::store_commands::{BenchArgs, HealArgs, MigrateArgs};
+#[cfg(target_os = "linux")]
+use crate::store_commands::AgentArgs;
+use crate::store_commands::{
+    AcquireArgs, BenchArgs, HealArgs, HoldArgs, MigrateArgs, ReleaseArgs, RenewArgs, WaitArgs,
+};
 use crate::suggestion::advise;
+use crate::values::{key, lease};
 #[cfg(feature = "watch")]
 use crate::watch::WatchArgs;
 
@@ -123,6 +128,13 @@ pub(crate) struct StoreArgs {
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
     Run(Box<RunArgs>),
+    Hold(Box<HoldArgs>),
+    #[cfg(target_os = "linux")]
+    Agent(AgentArgs),
+    Acquire(AcquireArgs),
+    Renew(RenewArgs),
+    Release(ReleaseArgs),
+    Wait(WaitArgs),
     Inspect(InspectArgs),
     List(ListArgs),
     ForceRelease(ForceReleaseArgs),
@@ -143,6 +155,7 @@ impl Command {
     fn looks_for(&self) -> Option<&str> {
         match self {
             Self::Inspect(inspect) => Some(inspect.key.as_str()),
+            Self::Wait(wait) => Some(wait.key.as_str()),
             Self::ForceRelease(force) => Some(force.key.as_str()),
             Self::List(list) => Some(&list.prefix),
             #[cfg(feature = "watch")]
@@ -418,19 +431,6 @@ pub(crate) struct ManArgs {
 /// Whether the text is an address under which a store could be found.
 fn is_store(text: &str) -> bool {
     (text.contains("://") || text.starts_with("file:/")) && kind_of(text).is_ok()
-}
-
-fn key(text: &str) -> Result<LockKey, String> {
-    LockKey::new(text).map_err(|_| format!("it takes 1 to {} bytes, and this has {}", LockKey::MAX_BYTES, text.len()))
-}
-
-fn lease(text: &str) -> Result<Duration, String> {
-    let ttl = duration::parse(text)?;
-    if (LockOptions::MIN_TTL..=LockOptions::MAX_TTL).contains(&ttl) {
-        Ok(ttl)
-    } else {
-        Err("a lease takes 10ms to 24h".to_owned())
-    }
 }
 
 #[cfg(test)]

@@ -4,6 +4,7 @@ use std::io;
 use std::time::Duration;
 
 use leasehold::{Error, ErrorKind, Holders, LockKey, LossReason};
+use leasehold_agent::kind_name;
 use rustix::process::Signal;
 
 use crate::duration::spoken;
@@ -42,7 +43,7 @@ impl Default for Codes {
 
 impl Codes {
     /// The exit code for an error of the store. No other function maps errors to codes.
-    fn of(self, kind: ErrorKind) -> u8 {
+    pub(crate) fn of(self, kind: ErrorKind) -> u8 {
         match kind {
             ErrorKind::InvalidKey | ErrorKind::InvalidOptions => USAGE,
             ErrorKind::Unsupported | ErrorKind::Backend => CONFIG,
@@ -69,6 +70,8 @@ pub(crate) enum Failure {
     Command { program: String, cause: io::Error },
     /// The password file could not be read, or is not to be trusted.
     Password { file: String, cause: io::Error },
+    /// The agent could not begin, or go on: what it could not do, and why.
+    Agent { what: String, cause: io::Error },
     /// A signal came before the command was started.
     Interrupted(Signal),
     /// The operating system refused something that it normally never refuses.
@@ -90,7 +93,7 @@ impl Failure {
             Self::LostBeforeStart { .. } => codes.lost,
             Self::Command { cause, .. } if cause.kind() == io::ErrorKind::NotFound => NOT_FOUND,
             Self::Command { .. } => NOT_EXECUTABLE,
-            Self::Password { .. } => CONFIG,
+            Self::Password { .. } | Self::Agent { .. } => CONFIG,
             Self::Interrupted(signal) => of_signal(signal.as_raw()),
             Self::System(_) => SYSTEM,
         }
@@ -100,21 +103,12 @@ impl Failure {
     pub(crate) fn kind(&self) -> &'static str {
         match self {
             Self::Usage(_) => "usage",
-            Self::Store(error) => match error.kind() {
-                ErrorKind::InvalidKey => "invalid_key",
-                ErrorKind::InvalidOptions => "invalid_options",
-                ErrorKind::Unsupported => "unsupported",
-                ErrorKind::TimedOut => "busy",
-                ErrorKind::Lost(_) => "lost",
-                ErrorKind::Unavailable => "unavailable",
-                ErrorKind::Indeterminate => "indeterminate",
-                ErrorKind::Backend => "refused",
-                _ => "system",
-            },
+            Self::Store(error) => kind_name(error.kind()),
             Self::Busy { .. } => "busy",
             Self::LostBeforeStart { .. } => "lost",
             Self::Command { .. } => "command",
             Self::Password { .. } => "password_file",
+            Self::Agent { .. } => "agent",
             Self::Interrupted(_) => "interrupted",
             Self::System(_) => "system",
         }
@@ -166,6 +160,7 @@ impl fmt::Display for Failure {
             Self::Password { file, cause } => {
                 write!(f, "cannot take the password from {}: {cause}", wording::shown(file))
             }
+            Self::Agent { what, cause } => write!(f, "{what}: {cause}"),
             Self::Interrupted(signal) => write!(f, "interrupted by signal {}", signal.as_raw()),
             Self::System(cause) => write!(f, "the system refused: {cause}"),
         }

@@ -26,12 +26,17 @@ mod exit;
 mod password;
 mod store_commands;
 mod suggestion;
+mod values;
 // and the other commands.
 mod admin;
+#[cfg(target_os = "linux")]
+mod agent;
 mod bench;
 mod describe;
+mod detached;
 mod doctor;
 mod fit;
+mod hold;
 mod manual;
 #[cfg(feature = "watch")]
 mod watch;
@@ -57,6 +62,13 @@ fn main() -> ExitCode {
     }
     let done = match &cli.command {
         Command::Run(run) => on_runtime(run::run(run, &cli.store, codes, report)),
+        Command::Hold(hold) => on_runtime(hold::hold(hold, &cli.store, codes, report)),
+        #[cfg(target_os = "linux")]
+        Command::Agent(agent) => on_runtime(agent::agent(agent, &cli.store, report)),
+        Command::Acquire(acquire) => on_runtime(detached::acquire(acquire, &cli.store, report)),
+        Command::Renew(renew) => on_runtime(detached::renew(renew, &cli.store, report)),
+        Command::Release(release) => on_runtime(detached::release(release, &cli.store, report)),
+        Command::Wait(wait) => on_runtime(detached::wait(wait, &cli.store, report)),
         Command::Inspect(inspect) => on_runtime(admin::inspect(inspect, &cli.store)),
         Command::List(list) => on_runtime(admin::list(list, &cli.store)),
         Command::ForceRelease(force) => on_runtime(admin::force_release(force, &cli.store)),

@@ -56,6 +56,13 @@ fn exit_status(command: &str) -> Vec<(String, &'static str)> {
         ],
         "inspect" => &[(0, "the key is held, or free"), (1, "the key is free (--exit-code)")],
         "force-release" => &[(0, "somebody held the lock"), (1, "it was free, or --token is not of its holder")],
+        "hold" => &[
+            (0, "the lock was released, or the input ended"),
+            (exit::CONFLICT, "somebody else held the lock for the whole wait"),
+            (exit::LOST, "the lock was lost"),
+        ],
+        "acquire" | "wait" => &[(0, "it is done"), (exit::CONFLICT, "somebody else held the lock for the whole wait")],
+        "renew" | "release" => &[(0, "it is done"), (exit::LOST, "the lock was not held any more")],
         "doctor" | "heal" => &[(0, "all is well"), (1, "there are warnings"), (2, "there are errors")],
         _ => &[(0, "it is done")],
     };
@@ -98,6 +105,7 @@ fn environment(command: &str) -> &'static [Entry] {
     match command {
         "leasehold" | "run" => RUN,
         "watch" => &[STORE, PASSWORD, LOG, SCREEN],
+        "agent" => &[STORE, PASSWORD, LOG, ("LEASEHOLD_AGENT", "the socket, where --socket does not name one")],
         _ => &[STORE, PASSWORD, LOG],
     }
 }
@@ -105,6 +113,12 @@ fn environment(command: &str) -> &'static [Entry] {
 fn examples(command: &str) -> Vec<&'static str> {
     let own: &[&str] = match command {
         "leasehold" | "run" => return EXAMPLES.lines().filter_map(|line| line.strip_prefix("  ")).collect(),
+        "hold" => &["leasehold hold nightly -w 30s", "leasehold hold"],
+        "agent" => &["leasehold --backend redis://db1 agent", "leasehold agent --policy /etc/leasehold.policy"],
+        "acquire" => &["leasehold --backend redis://db1 acquire deploy --ttl 10m > lock"],
+        "renew" => &["leasehold --backend redis://db1 renew - --ttl 10m  reads the text from the input"],
+        "release" => &["leasehold --backend redis://db1 release -  reads the text from the input"],
+        "wait" => &["leasehold wait db -w 30s"],
         "inspect" => &["leasehold inspect db", "while leasehold inspect --exit-code db; do sleep 1; done"],
         "list" => &["leasehold list job/", "leasehold --backend redis://db1 list --json"],
         "force-release" => &["leasehold force-release db", "leasehold force-release db --token 1812345678901248"],

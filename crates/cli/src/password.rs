@@ -16,6 +16,15 @@ pub(crate) fn read_password(path: &Path) -> Result<String, Failure> {
 }
 
 fn read_own(path: &Path) -> io::Result<String> {
+    let text = read_trusted(path, "put a password that does not come from one into LEASEHOLD_PASSWORD")?;
+    match text.lines().next() {
+        Some(password) if !password.is_empty() => Ok(password.to_owned()),
+        _ => Err(io::Error::other("its first line is empty, and would be no password at all")),
+    }
+}
+
+/// Reads a file that no other user could have written. `instead` is what to do about one that is no regular file.
+pub(crate) fn read_trusted(path: &Path, instead: &str) -> io::Result<String> {
     const LONGEST: u64 = 64 * 1024;
     // Opening a pipe would wait until a process opens its other end, and no signal would interrupt that.
     let flags = OFlags::NONBLOCK | OFlags::NOCTTY;
@@ -23,7 +32,7 @@ fn read_own(path: &Path) -> io::Result<String> {
     let found = file.metadata()?;
     let refuse = |why: &str| Err(io::Error::other(why.to_owned()));
     if !found.is_file() {
-        return refuse("it is not a regular file; put a password that does not come from one into LEASEHOLD_PASSWORD");
+        return refuse(&format!("it is not a regular file; {instead}"));
     }
     if ![0, geteuid().as_raw()].contains(&found.uid()) {
         return refuse("it belongs to another user");
@@ -33,10 +42,7 @@ fn read_own(path: &Path) -> io::Result<String> {
     }
     let mut text = String::new();
     file.take(LONGEST).read_to_string(&mut text)?;
-    match text.lines().next() {
-        Some(password) if !password.is_empty() => Ok(password.to_owned()),
-        _ => refuse("its first line is empty, and would be no password at all"),
-    }
+    Ok(text)
 }
 
 /// A warning of a password file that others can read.

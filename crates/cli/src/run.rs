@@ -261,7 +261,8 @@ fn lease_left<M: GuardMode>(guard: &Guard<M>) -> Option<Duration> {
     Some(guard.remaining()).filter(|left| *left != Duration::MAX)
 }
 
-fn default_label() -> String {
+/// The label of a program that names none.
+pub(crate) fn default_label() -> String {
     let host = rustix::system::uname();
     let user = std::env::var("USER").or_else(|_| std::env::var("LOGNAME"));
     let user = user.unwrap_or_else(|_| format!("uid{}", rustix::process::getuid().as_raw()));

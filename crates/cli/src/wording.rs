@@ -1,7 +1,8 @@
 use leasehold::{Clock, Holder, Holders, Mode};
+pub(crate) use leasehold_agent::{HolderFields, mode_name as mode};
 use serde::Serialize;
 
-use crate::duration::{millis, spoken};
+use crate::duration::spoken;
 
 /// Returns the text as it is if it is harmless, otherwise quoted with escapes: a key or label may contain newlines and
 /// control sequences of terminals.
@@ -33,43 +34,6 @@ pub(crate) fn holder(holder: &Holder) -> String {
         text = format!("{text}, {} left", spoken(left));
     }
     text
-}
-
-/// A holder, as in the JSON output.
-#[derive(Debug, Serialize)]
-pub(crate) struct HolderFields<'a> {
-    mode: &'static str,
-    token: Option<u64>,
-    held_for_ms: Option<u64>,
-    remaining_ms: Option<u64>,
-    label: Option<&'a str>,
-    reason: Option<&'a str>,
-}
-
-impl<'a> HolderFields<'a> {
-    pub(crate) fn all(holders: &'a Holders) -> Vec<Self> {
-        holders.holders.iter().map(Self::from).collect()
-    }
-}
-
-impl<'a> From<&'a Holder> for HolderFields<'a> {
-    fn from(holder: &'a Holder) -> Self {
-        Self {
-            mode: mode(holder.mode),
-            token: holder.token.map(Into::into),
-            held_for_ms: holder.held_for(&Clock::system()).map(millis),
-            remaining_ms: holder.remaining.map(millis),
-            label: holder.label.as_deref(),
-            reason: holder.reason.as_deref(),
-        }
-    }
-}
-
-pub(crate) fn mode(mode: Mode) -> &'static str {
-    match mode {
-        Mode::Exclusive => "exclusive",
-        Mode::Shared => "shared",
-    }
 }
 
 /// One object on one line.

@@ -2,10 +2,16 @@
 #![allow(clippy::unwrap_used, clippy::print_stdout, reason = "a test fails by panicking, and tells what it leaves out")]
 
 mod admin;
+#[cfg(target_os = "linux")]
+mod agent;
 mod bench;
+#[cfg(all(feature = "redis", target_os = "linux"))]
+mod clients;
 mod command;
+mod detached;
 mod doctor;
 mod errors;
+mod hold;
 mod holding;
 mod json;
 mod loss;

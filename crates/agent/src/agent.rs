@@ -1,0 +1,270 @@
+//! The agent: one connection to the store, and a Unix socket for all processes of a host.
+
+use std::collections::HashMap;
+use std::future::pending;
+use std::io;
+use std::os::fd::AsFd;
+use std::os::unix::net::UnixStream as StdStream;
+use std::path::Path;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use leasehold_core::{Capability, Locker, Locks};
+use rustix::net::sockopt::socket_acceptconn;
+use tokio::io::{AsyncWriteExt, empty, sink};
+use tokio::net::{UnixListener, UnixStream};
+use tokio::sync::watch;
+use tokio::task::JoinSet;
+
+use crate::connection::{Begin, End, Stop, Suspended, serve};
+use crate::peer::Peer;
+use crate::policy::{Limits, Policy};
+use crate::protocol::{Answer, Refusal, Request, VERSION};
+use crate::socket::{Socket, bind};
+use crate::systemd::{Handed, Systemd, from_memory, handed, in_memory};
+
+/// The name under which systemd stores what the connections were, and the beginning of the names of their sockets.
+const STORED: &str = "leasehold-connections";
+const STORED_SOCKET: &str = "leasehold-connection-";
+
+/// Grants locks to the processes of this host, each on a connection of its own.
+#[derive(Debug)]
+pub struct Agent {
+    shared: Arc<Shared>,
+    systemd: Systemd,
+    stop: watch::Sender<Option<Stop>>,
+    /// A task for each. Dropping the agent ends them, and releases what they held.
+    connections: JoinSet<Option<Left>>,
+}
+
+/// What became of the clients when the agent was told to end.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Stopped {
+    /// What was held is released.
+    Released,
+    /// systemd keeps so many connections for the next process of the service.
+    HandedOver(usize),
+}
+
+/// What all connections share.
+#[derive(Debug)]
+struct Shared {
+    locks: Locks,
+    policy: Policy,
+    usage: Mutex<HashMap<u32, Limits>>,
+}
+
+/// A connection that was suspended: its socket, and what it was.
+#[derive(Debug)]
+struct Left {
+    stream: StdStream,
+    suspended: Box<Suspended>,
+}
+
+impl Agent {
+    /// An agent for this store, with these rules.
+    #[must_use]
+    pub fn new(locks: Locks, policy: Policy, systemd: Systemd) -> Self {
+        let shared = Shared { locks, policy, usage: Mutex::default() };
+        Self { shared: Arc::new(shared), systemd, stop: watch::Sender::new(None), connections: JoinSet::new() }
+    }
+
+    /// Why a restart releases what is held, although systemd would keep the connections. `None` where it does not.
+    #[must_use]
+    pub fn why_not_handed_over(&self) -> Option<&'static str> {
+        let why = self.shared.locks.capabilities().why_not(Capability::Detach)?;
+        (self.systemd.room() > 0).then_some(why)
+    }
+
+    /// Serves at the socket that systemd hands over, else at one at `path`, until `told_to_end`. Then either everything is
+    /// released, or systemd keeps the connections and the locks for the next process.
+    ///
+    /// # Errors
+    /// When there is no listening at the socket, or systemd hands over what is none.
+    pub async fn run(mut self, path: &Path, told_to_end: impl Future<Output = ()>) -> io::Result<Stopped> {
+        let (listener, _removed_at_the_end) = self.open(path)?;
+        self.systemd.notify("READY=1")?;
+        let mut told_to_end = std::pin::pin!(told_to_end);
+        loop {
+            tokio::select! {
+                biased;
+                () = &mut told_to_end => break,
+                Some(_) = self.connections.join_next() => {}
+                accepted = listener.accept() => match accepted {
+                    Ok((stream, _)) => self.welcome(stream),
+                    Err(error) => {
+                        tracing::warn!(%error, "a connection could not be accepted");
+                        // Without a pause this would go round as fast as it can, as long as there is no descriptor left.
+                        tokio::time::sleep(Duration::from_millis(100)).await;
+                    }
+                }
+            }
+        }
+        // The locks are given back whether or not anybody hears of it.
+        let _ = self.systemd.notify("STOPPING=1");
+        self.end().await
+    }
+
+    /// Goes on with the connections of the process before, and begins to listen.
+    fn open(&mut self, path: &Path) -> io::Result<(UnixListener, Option<Socket>)> {
+        let (stored, mut sockets): (Vec<_>, Vec<_>) =
+            handed()?.into_iter().partition(|handed| handed.name.starts_with(STORED_SOCKET) || handed.name == STORED);
+        self.go_on_with(stored)?;
+        let (listener, socket) = match (sockets.pop(), sockets.is_empty()) {
+            (None, _) => {
+                let (listener, socket) = bind(path)?;
+                (listener, Some(socket))
+            }
+            (Some(Handed { fd, .. }), true) if socket_acceptconn(&fd)? => (fd.into(), None),
+            _ => return Err(io::Error::other("systemd hands over something else than one listening socket")),
+        };
+        listener.set_nonblocking(true)?;
+        Ok((UnixListener::from_std(listener)?, socket))
+    }
+
+    fn go_on_with(&mut self, stored: Vec<Handed>) -> io::Result<()> {
+        let mut sockets = HashMap::new();
+        let mut connections: Vec<(String, Box<Suspended>)> = Vec::new();
+        for Handed { name, fd } in stored {
+            self.systemd.forget(&name)?;
+            if name == STORED {
+                connections = serde_json::from_slice(&from_memory(fd)?)?;
+            } else {
+                sockets.insert(name, fd);
+            }
+        }
+        for (name, suspended) in connections {
+            let begin = Begin::GoOn(suspended);
+            let Some(fd) = sockets.remove(&name) else {
+                self.release(begin);
+                continue;
+            };
+            let stream = StdStream::from(fd);
+            stream.set_nonblocking(true)?;
+            let stream = UnixStream::from_std(stream)?;
+            let peer = Peer::of(&stream.peer_cred()?);
+            self.shared.count(&peer, Limits { keys: 0, connections: 1 });
+            self.spawn(stream, peer, begin);
+        }
+        Ok(())
+    }
+
+    /// Ends the connection of a client that died while there was no agent: else its lock would stay until the lease ends.
+    fn release(&mut self, begin: Begin) {
+        let shared = Arc::clone(&self.shared);
+        self.connections.spawn(async move {
+            serve((empty(), sink()), begin, &shared.locks, |_| Ok(()), pending()).await;
+            None
+        });
+    }
+
+    fn welcome(&mut self, stream: UnixStream) {
+        let Ok(credentials) = stream.peer_cred() else { return };
+        let peer = Peer::of(&credentials);
+        let limit = self.shared.policy.limits(&peer.names).connections;
+        if self.shared.count(&peer, Limits { keys: 0, connections: 1 }).connections > limit {
+            self.shared.discount(peer.uid, Limits { keys: 0, connections: 1 });
+            let refusal = Refusal::full(format!("a user has {limit} connections at most"));
+            // Nothing was written before, so that there is room for it.
+            let _ = stream.try_write(&[Answer::Leasehold(VERSION).line(), Answer::from(&refusal).line()].concat());
+            return;
+        }
+        self.spawn(stream, peer, Begin::Ask);
+    }
+
+    fn spawn(&mut self, stream: UnixStream, peer: Peer, begin: Begin) {
+        self.connections.spawn(connection(stream, peer, begin, Arc::clone(&self.shared), self.stop.subscribe()));
+    }
+
+    async fn end(mut self) -> io::Result<Stopped> {
+        // A socket for each connection, and what they were.
+        let has_room = self.connections.len() < self.systemd.room();
+        self.stop.send_replace(Some(if has_room { Stop::Suspend } else { Stop::Release }));
+        let mut left = Vec::new();
+        while let Some(ended) = self.connections.join_next().await {
+            left.extend(ended.ok().flatten());
+        }
+        if left.is_empty() {
+            return Ok(Stopped::Released);
+        }
+        let named = left.into_iter().enumerate().map(|(at, left)| (format!("{STORED_SOCKET}{at}"), left));
+        let (sockets, connections): (Vec<_>, Vec<_>) =
+            named.map(|(name, Left { stream, suspended })| ((name.clone(), stream), (name, suspended))).unzip();
+        self.systemd.store(STORED, in_memory(&serde_json::to_vec(&connections)?)?.as_fd())?;
+        for (name, stream) in &sockets {
+            self.systemd.store(name, stream.as_fd())?;
+        }
+        Ok(Stopped::HandedOver(sockets.len()))
+    }
+}
+
+/// One client, from its first line to its end.
+async fn connection(
+    mut stream: UnixStream,
+    peer: Peer,
+    begin: Begin,
+    shared: Arc<Shared>,
+    mut told: watch::Receiver<Option<Stop>>,
+) -> Option<Left> {
+    let _connection = Counted { shared: &shared, uid: peer.uid, what: Limits { keys: 0, connections: 1 } };
+    let stop = async {
+        let told = told.wait_for(Option::is_some).await.ok().and_then(|told| *told);
+        told.unwrap_or(Stop::Release)
+    };
+    let admit = |request: &mut Request| shared.admit(&peer, request);
+    let end = serve(stream.split(), begin, &shared.locks, admit, stop).await;
+    if let End::Suspended(suspended) = end {
+        return Some(Left { stream: stream.into_std().ok()?, suspended });
+    }
+    // Not only closed: of a connection that was handed over, this process has a second descriptor.
+    let _ = stream.shutdown().await;
+    None
+}
+
+impl Shared {
+    /// Checks who asks for which keys, and labels the request.
+    fn admit(&self, peer: &Peer, request: &mut Request) -> Result<Counted<'_>, Refusal> {
+        let keys = request.keys()?;
+        keys.iter().try_for_each(|key| self.policy.check(&peer.names, key.as_str()))?;
+        let what = Limits { keys: keys.len(), connections: 0 };
+        let counted = Counted { shared: self, uid: peer.uid, what };
+        let limit = self.policy.limits(&peer.names).keys;
+        if self.count(peer, what).keys > limit {
+            return Err(Refusal::full(format!("a user holds or waits for {limit} keys at most")));
+        }
+        request.label = Some(peer.label(request.label.as_deref()));
+        Ok(counted)
+    }
+
+    /// Counts what a user has more, and answers how much that is.
+    fn count(&self, peer: &Peer, more: Limits) -> Limits {
+        let mut usage = self.usage.lock().unwrap_or_else(PoisonError::into_inner);
+        let own = usage.entry(peer.uid).or_insert(Limits { keys: 0, connections: 0 });
+        own.keys += more.keys;
+        own.connections += more.connections;
+        *own
+    }
+
+    fn discount(&self, uid: u32, less: Limits) {
+        let mut usage = self.usage.lock().unwrap_or_else(PoisonError::into_inner);
+        let Some(own) = usage.get_mut(&uid) else { return };
+        own.keys = own.keys.saturating_sub(less.keys);
+        own.connections = own.connections.saturating_sub(less.connections);
+        if (own.keys, own.connections) == (0, 0) {
+            usage.remove(&uid);
+        }
+    }
+}
+
+/// What a connection has, which its user has no more when this is dropped.
+struct Counted<'a> {
+    shared: &'a Shared,
+    uid: u32,
+    what: Limits,
+}
+
+impl Drop for Counted<'_> {
+    fn drop(&mut self) {
+        self.shared.discount(self.uid, self.what);
+    }
+}

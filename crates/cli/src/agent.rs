@@ -1,0 +1,44 @@
+use std::path::Path;
+
+use leasehold::Wait;
+use leasehold_agent::{Agent, Policy, Stopped, Systemd};
+
+use crate::args::StoreArgs;
+use crate::choice::{Purpose, choose, close};
+use crate::exit::Failure;
+use crate::password::read_trusted;
+use crate::report::Report;
+use crate::signals::Signals;
+use crate::store_commands::AgentArgs;
+
+/// `leasehold agent`: serves the processes of this host until a signal ends it. Returns the exit code.
+pub(crate) async fn agent(args: &AgentArgs, store: &StoreArgs, report: Report) -> Result<u8, Failure> {
+    let mut signals = Signals::catch()?;
+    let policy = args.policy.as_deref().map_or_else(|| Ok(Policy::open()), read_policy)?;
+    let systemd = Systemd::of_this_process().map_err(Failure::System)?;
+    let choice = choose(store)?;
+    choice.tell_of_default(report);
+    let locks = signals.or(choice.connect_within(Purpose::Lock, Wait::Forever, report)).await??;
+    let agent = Agent::new(locks.clone(), policy, systemd);
+    if let Some(why) = agent.why_not_handed_over() {
+        report.warn(&format!("a restart releases what is held: {why}"));
+    }
+    let told_to_end = async {
+        signals.next_that_ends().await;
+    };
+    let stopped = agent.run(&args.socket, told_to_end).await.map_err(|cause| {
+        let what = format!("cannot serve at {}", args.socket.display());
+        Failure::Agent { what, cause }
+    })?;
+    close(&locks).await;
+    if let Stopped::HandedOver(connections) = stopped {
+        report.note(&format!("{connections} connections go on with the next process"));
+    }
+    Ok(0)
+}
+
+fn read_policy(path: &Path) -> Result<Policy, Failure> {
+    let refused = |cause| Failure::Agent { what: format!("cannot take the policy from {}", path.display()), cause };
+    let text = read_trusted(path, "name a file").map_err(refused)?;
+    Policy::parse(&text).map_err(|why| refused(std::io::Error::other(why)))
+}

@@ -1,0 +1,20 @@
+//! Values of the command line that are more than a text.
+
+use std::time::Duration;
+
+use leasehold::{LockKey, LockOptions};
+
+use crate::duration;
+
+pub(crate) fn key(text: &str) -> Result<LockKey, String> {
+    LockKey::new(text).map_err(|_| format!("it takes 1 to {} bytes, and this has {}", LockKey::MAX_BYTES, text.len()))
+}
+
+pub(crate) fn lease(text: &str) -> Result<Duration, String> {
+    let ttl = duration::parse(text)?;
+    if (LockOptions::MIN_TTL..=LockOptions::MAX_TTL).contains(&ttl) {
+        Ok(ttl)
+    } else {
+        Err("a lease takes 10ms to 24h".to_owned())
+    }
+}

@@ -1,0 +1,510 @@
+//! `leasehold agent`: the same lines at a socket, for all processes of a host.
+
+use std::fs::{self, Permissions};
+use std::io::{BufRead, BufReader, IoSliceMut, Read, Write};
+use std::mem::MaybeUninit;
+use std::os::fd::OwnedFd;
+use std::os::unix::fs::{FileTypeExt, PermissionsExt};
+use std::os::unix::net::{UnixDatagram, UnixListener, UnixStream};
+use std::path::PathBuf;
+use std::process::{Command, Stdio};
+
+use leasehold_testkit::{KilledOnDrop, PATIENCE, eventually_some, test};
+#[cfg(feature = "redis")]
+use leasehold_testkit::{needs, redis::Server};
+use rustix::net::{RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, recvmsg};
+use rustix::process::{Pid, Signal, getuid, kill_process};
+use serde_json::{Value, json};
+use tempfile::TempDir;
+
+use crate::support::{Place, Running};
+
+/// An agent that runs, with a folder of its own for its socket.
+pub(crate) struct Agent {
+    program: Running,
+    folder: TempDir,
+}
+
+impl Agent {
+    /// Starts an agent on this store, and waits until it listens.
+    #[track_caller]
+    pub(crate) fn start(place: &Place, options: &[&str]) -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        let program = Running::start(&mut agent(place, &folder, options));
+        let agent = Self { program, folder };
+        eventually_some("the agent listens", || UnixStream::connect(agent.socket()).ok());
+        agent
+    }
+
+    pub(crate) fn socket(&self) -> PathBuf {
+        socket(&self.folder)
+    }
+
+    pub(crate) fn kill(&mut self) {
+        self.program.signal(Signal::KILL);
+    }
+
+    #[track_caller]
+    fn client(&self) -> Client {
+        Client::of(UnixStream::connect(self.socket()).unwrap())
+    }
+
+    #[track_caller]
+    fn asks(&self, request: &Value) -> Client {
+        let mut client = self.client();
+        client.says(&request.to_string());
+        client
+    }
+}
+
+fn socket(folder: &TempDir) -> PathBuf {
+    folder.path().join("agent.sock")
+}
+
+fn agent(place: &Place, folder: &TempDir, options: &[&str]) -> Command {
+    let socket = socket(folder);
+    place.leasehold(&[&["agent", "--socket", socket.to_str().unwrap()], options].concat())
+}
+
+/// One that must not start: its exit code, and what it says.
+#[track_caller]
+fn refused(place: &Place, folder: &TempDir, options: &[&str]) -> (Option<i32>, String) {
+    let ended = Running::start(&mut agent(place, folder, options)).end_by_itself();
+    (ended.code, ended.errors)
+}
+
+/// A connection to an agent.
+struct Client(BufReader<UnixStream>);
+
+impl Client {
+    #[track_caller]
+    fn of(stream: UnixStream) -> Self {
+        stream.set_read_timeout(Some(PATIENCE)).unwrap();
+        let mut client = Self(BufReader::new(stream));
+        assert_eq!(client.line(), json!({"leasehold": 1}));
+        client
+    }
+
+    #[track_caller]
+    fn says(&mut self, line: &str) {
+        self.0.get_mut().write_all(format!("{line}\n").as_bytes()).unwrap();
+    }
+
+    #[track_caller]
+    fn line(&mut self) -> Value {
+        let mut line = String::new();
+        self.0.read_line(&mut line).unwrap();
+        serde_json::from_str(&line).unwrap_or_else(|_| panic!("not a line of the agent: {line:?}"))
+    }
+
+    /// The next line that is not about renewals and waiting.
+    #[track_caller]
+    fn answer(&mut self) -> Value {
+        loop {
+            let line = self.line();
+            if line.get("until").is_none() && line.get("waiting").is_none() {
+                return line;
+            }
+        }
+    }
+
+    #[track_caller]
+    fn is_granted(&mut self) -> Value {
+        let line = self.answer();
+        assert!(line["held"].is_object(), "{line}");
+        line["held"].clone()
+    }
+
+    #[track_caller]
+    fn is_closed(&mut self) {
+        let mut rest = String::new();
+        self.0.read_to_string(&mut rest).unwrap();
+        assert_eq!(rest, "");
+    }
+}
+
+#[test]
+fn processes_of_a_host_get_a_key_in_the_order_in_which_they_asked() {
+    let place = Place::file();
+    let agent = Agent::start(&place, &[]);
+    let mut first = agent.asks(&json!({"lock": "k"}));
+    let mut token = first.is_granted()["token"].as_u64().unwrap();
+    let mut waiters: Vec<_> = (0..3)
+        .map(|_| {
+            let mut waiter = agent.asks(&json!({"lock": "k"}));
+            assert!(waiter.line()["waiting"].is_object());
+            waiter
+        })
+        .collect();
+    assert_eq!(place.code(&["run", "-n", "k", "--", "true"]), 75, "who locks without the agent is excluded, too");
+    first.says(r#"{"release":true}"#);
+    assert_eq!(first.answer(), json!({"released": true}));
+    first.is_closed();
+    for waiter in &mut waiters {
+        let next = waiter.is_granted()["token"].as_u64().unwrap();
+        assert!(next > token);
+        token = next;
+        waiter.says(r#"{"release":true}"#);
+    }
+}
+
+#[test]
+fn the_kernel_says_who_a_client_is_and_the_client_may_add_to_it() {
+    let place = Place::file();
+    let agent = Agent::start(&place, &[]);
+    let mut client = agent.asks(&json!({"lock": "k", "label": "root@elsewhere", "reason": "r"}));
+    client.is_granted();
+    let inspected: Value = serde_json::from_slice(&place.run(&["inspect", "--json", "k"]).stdout).unwrap();
+    let label = inspected["holders"][0]["label"].as_str().unwrap();
+    assert!(
+        label.contains(&format!(" pid {} ", std::process::id())) && label.ends_with(" (root@elsewhere)"),
+        "{label}"
+    );
+    assert_eq!(inspected["holders"][0]["reason"], "r");
+}
+
+/// A process that has nothing but this connection, as its output.
+fn process_with(client: Client, script: &str) -> KilledOnDrop {
+    let output = OwnedFd::from(client.0.into_inner());
+    KilledOnDrop::spawn(Command::new("sh").args(["-c", script]).stdin(Stdio::null()).stdout(output)).unwrap()
+}
+
+#[test]
+fn a_process_that_is_killed_releases_at_once() {
+    let place = Place::file();
+    let agent = Agent::start(&place, &[]);
+    let mut holder = agent.asks(&json!({"lock": "k"}));
+    holder.is_granted();
+    let process = process_with(holder, "exec sleep 1000");
+    let mut waiter = agent.asks(&json!({"lock": "k"}));
+    assert!(waiter.line()["waiting"].is_object());
+    kill_process(Pid::from_child(&process), Signal::KILL).unwrap();
+    waiter.is_granted();
+}
+
+#[test]
+fn a_process_that_is_stopped_loses_the_lock_if_it_asked_for_that() {
+    let place = Place::file();
+    let agent = Agent::start(&place, &[]);
+    let mut holder = agent.asks(&json!({"lock": "k", "deadman_ms": 3000}));
+    holder.is_granted();
+    let process = process_with(holder, "while echo {}; do sleep 0.1; done");
+    let mut waiter = agent.asks(&json!({"lock": "k"}));
+    assert!(waiter.line()["waiting"].is_object());
+    let mut busy = agent.asks(&json!({"lock": "k", "wait_ms": 4000}));
+    assert!(busy.answer()["busy"].is_object(), "it gives signs of life");
+    kill_process(Pid::from_child(&process), Signal::STOP).unwrap();
+    waiter.is_granted();
+}
+
+#[test]
+fn a_client_that_never_reads_and_writes_without_end_holds_up_nobody() {
+    let place = Place::file();
+    let agent = Agent::start(&place, &[]);
+    let deaf = agent.asks(&json!({"lock": "deaf"}));
+    let stream = deaf.0.into_inner();
+    stream.set_nonblocking(true).unwrap();
+    let many = b"{}\n".repeat(10_000);
+    for round in 0..20 {
+        // As much as the agent takes, or more than it reads at a time.
+        for _ in 0..100 {
+            if (&stream).write(&many).is_err() {
+                break;
+            }
+        }
+        let mut client = agent.asks(&json!({"lock": format!("k{round}")}));
+        client.is_granted();
+    }
+    assert_eq!(place.code(&["run", "-n", "deaf", "--", "true"]), 75);
+}
+
+#[test]
+fn a_line_that_makes_no_sense_ends_one_connection_and_no_other() {
+    let place = Place::file();
+    let agent = Agent::start(&place, &[]);
+    let mut good = agent.asks(&json!({"lock": "good"}));
+    good.is_granted();
+    let long = "x".repeat(70_000);
+    for line in ["no JSON", "{\"lock\":", "\u{0}\u{1}", r#"{"unlock":"good"}"#, &long] {
+        let mut bad = agent.client();
+        // The agent may have ended the connection before it has read all.
+        let _ = bad.0.get_mut().write_all(format!("{line}\n").as_bytes());
+        assert_eq!(bad.line()["error"], "usage");
+    }
+    assert_eq!(place.code(&["run", "-n", "good", "--", "true"]), 75);
+}
+
+fn policy(folder: &TempDir, lines: &str, mode: u32) -> String {
+    let file = folder.path().join("policy");
+    fs::write(&file, lines).unwrap();
+    fs::set_permissions(&file, Permissions::from_mode(mode)).unwrap();
+    file.to_str().unwrap().to_owned()
+}
+
+#[test]
+fn a_policy_says_who_may_lock_what() {
+    let (place, folder) = (Place::file(), tempfile::tempdir().unwrap());
+    let lines = format!("# ours\nuser:{} ours/\nuser:nobody-at-all *\n* tmp/", getuid().as_raw());
+    let agent = Agent::start(&place, &["--policy", &policy(&folder, &lines, 0o644)]);
+    for (request, allowed) in [
+        (json!({"lock": "ours/a"}), true),
+        (json!({"lock": "tmp/a"}), true),
+        (json!({"lock": "theirs/a"}), false),
+        (json!({"keys": ["ours/b", "theirs/b"]}), false),
+        (json!({"lock": "ours", "permits": 2}), false),
+        (json!({"elect": "theirs/c"}), false),
+    ] {
+        let answer = agent.asks(&request).answer();
+        assert_eq!(answer["held"].is_object(), allowed, "{request}: {answer}");
+        if !allowed {
+            assert_eq!((&answer["error"], &answer["retry"]), (&json!("refused"), &json!(false)), "{request}");
+        }
+    }
+}
+
+#[test]
+fn a_user_has_no_more_than_the_policy_allows() {
+    let (place, folder) = (Place::file(), tempfile::tempdir().unwrap());
+    let agent = Agent::start(&place, &["--policy", &policy(&folder, "* * keys=2 connections=3", 0o600)]);
+    let is_full = |answer: Value| assert_eq!((&answer["error"], &answer["retry"]), (&json!("refused"), &json!(true)));
+    // The connection with which the test saw that the agent listens has to be gone.
+    let mut two = eventually_some("there is room", || {
+        let mut two = agent.asks(&json!({"keys": ["a", "b"]}));
+        two.answer()["held"].is_object().then_some(two)
+    });
+    is_full(agent.asks(&json!({"lock": "c"})).answer());
+    let _others = [0, 1].map(|_| agent.client());
+    let mut fourth = agent.client();
+    is_full(fourth.answer());
+    fourth.is_closed();
+    two.says(r#"{"release":true}"#);
+    assert_eq!(two.answer(), json!({"released": true}));
+    eventually_some("the room is given back", || {
+        let mut client = agent.asks(&json!({"keys": ["c", "d"]}));
+        client.answer()["held"].is_object().then_some(())
+    });
+}
+
+#[test]
+fn a_policy_that_others_can_write_or_that_is_none_is_refused() {
+    let (place, folder) = (Place::file(), tempfile::tempdir().unwrap());
+    for (lines, mode, why) in [
+        ("* *", 0o666, "others can write to it"),
+        ("* *", 0o664, "others can write to it"),
+        ("* *\nada *", 0o600, "line 2: \"ada\" is neither user:NAME, nor group:NAME, nor *"),
+    ] {
+        let (code, told) = refused(&place, &folder, &["--policy", &policy(&folder, lines, mode)]);
+        assert!(code == Some(78) && told.contains(why), "{code:?} {told}");
+    }
+    assert_eq!(refused(&place, &folder, &["--policy", "/nowhere/at/all"]).0, Some(78));
+}
+
+#[test]
+fn a_stale_socket_is_replaced_and_a_live_one_is_not() {
+    let (place, folder) = (Place::file(), tempfile::tempdir().unwrap());
+    drop(UnixListener::bind(socket(&folder)).unwrap());
+    let program = Running::start(&mut agent(&place, &folder, &[]));
+    let mut client = eventually_some("the agent listens", || UnixStream::connect(socket(&folder)).ok().map(Client::of));
+    assert_eq!(fs::metadata(socket(&folder)).unwrap().permissions().mode() & 0o777, 0o660);
+
+    let (code, told) = refused(&place, &folder, &[]);
+    assert!(code == Some(78) && told.contains("another agent listens there"), "{code:?} {told}");
+    client.says(r#"{"lock":"k"}"#);
+    client.is_granted();
+
+    program.signal(Signal::TERM);
+    assert_eq!(program.end_by_itself().code, Some(0));
+    assert!(!socket(&folder).exists(), "it is removed at the end");
+    fs::write(socket(&folder), "kept").unwrap();
+    let (code, told) = refused(&place, &folder, &[]);
+    assert!(code == Some(78) && told.contains("it is not a socket"), "{code:?} {told}");
+    assert!(!fs::metadata(socket(&folder)).unwrap().file_type().is_socket());
+}
+
+#[test]
+fn a_signal_releases_what_is_held_and_turns_away_who_waits() {
+    let place = Place::file();
+    let agent = Agent::start(&place, &[]);
+    let mut holder = agent.asks(&json!({"lock": "k"}));
+    holder.is_granted();
+    let mut waiter = agent.asks(&json!({"lock": "k"}));
+    assert!(waiter.line()["waiting"].is_object());
+    let mut idle = agent.client();
+    agent.program.signal(Signal::TERM);
+    assert_eq!(holder.answer(), json!({"lost": "shutdown"}));
+    for client in [&mut waiter, &mut idle] {
+        let answer = client.answer();
+        assert_eq!((&answer["error"], &answer["retry"]), (&json!("unavailable"), &json!(true)), "{answer}");
+    }
+    assert_eq!(agent.program.end_by_itself().code, Some(0));
+    assert_eq!(place.code(&["run", "-n", "k", "--", "true"]), 0);
+}
+
+/// What a test does in place of systemd: it hands over sockets, and stores them.
+struct Systemd {
+    folder: TempDir,
+    notified: UnixDatagram,
+    listener: UnixListener,
+}
+
+impl Systemd {
+    fn new() -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        let notified = UnixDatagram::bind(folder.path().join("notify")).unwrap();
+        notified.set_read_timeout(Some(PATIENCE)).unwrap();
+        let listener = UnixListener::bind(socket(&folder)).unwrap();
+        Self { folder, notified, listener }
+    }
+
+    /// Starts the agent with the listening socket, and up to two descriptors more, by the names that they were stored under.
+    #[track_caller]
+    fn start(&self, place: &Place, stored: Vec<(String, OwnedFd)>) -> KilledOnDrop {
+        let stored_before = stored.len();
+        let names = stored.iter().fold("leasehold.socket".to_owned(), |names, (name, _)| format!("{names}:{name}"));
+        let script = format!(
+            "exec 3<&0 4<&1 5<&2 </dev/null >/dev/null 2>&1
+             LISTEN_PID=$$ LISTEN_FDS={} LISTEN_FDNAMES={} exec \"$0\" agent --socket /nowhere/at/all",
+            stored_before + 1,
+            names,
+        );
+        let mut command = Command::new("sh");
+        command.args(["-c", &script, env!("CARGO_BIN_EXE_leasehold")]).env("LEASEHOLD_BACKEND", place.backend());
+        command.env("NOTIFY_SOCKET", self.folder.path().join("notify")).env("FDSTORE", "8");
+        command.stdin(OwnedFd::from(self.listener.try_clone().unwrap())).stdout(Stdio::null()).stderr(Stdio::null());
+        let mut fds = stored.into_iter().map(|(_, fd)| fd);
+        if let Some(fd) = fds.next() {
+            command.stdout(fd);
+        }
+        if let Some(fd) = fds.next() {
+            command.stderr(fd);
+        }
+        let agent = KilledOnDrop::spawn(&mut command).unwrap();
+        let mut forgotten = 0;
+        while self.message().0 != "READY=1" {
+            forgotten += 1;
+        }
+        assert_eq!(forgotten, stored_before, "what it took over need not be stored any more");
+        agent
+    }
+
+    #[track_caller]
+    fn message(&self) -> (String, Option<OwnedFd>) {
+        let mut text = [0; 1024];
+        let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(4))];
+        let mut control = RecvAncillaryBuffer::new(&mut space);
+        let received = recvmsg(&self.notified, &mut [IoSliceMut::new(&mut text)], &mut control, RecvFlags::empty());
+        let length = received.unwrap().bytes;
+        let fds = control.drain().filter_map(|message| match message {
+            RecvAncillaryMessage::ScmRights(fds) => Some(fds),
+            _ => None,
+        });
+        (String::from_utf8_lossy(&text[..length]).into_owned(), fds.flatten().next())
+    }
+
+    /// Tells the agent to end, and returns what it leaves to be stored.
+    #[track_caller]
+    fn stop(&self, mut agent: KilledOnDrop) -> Vec<(String, OwnedFd)> {
+        kill_process(Pid::from_child(&agent), Signal::TERM).unwrap();
+        assert_eq!(self.message().0, "STOPPING=1");
+        assert_eq!(agent.wait().unwrap().code(), Some(0));
+        self.notified.set_nonblocking(true).unwrap();
+        let mut stored = Vec::new();
+        while rustix::net::recv(&self.notified, &mut [0; 1], RecvFlags::PEEK).is_ok() {
+            let (text, fd) = self.message();
+            let name = text.strip_prefix("FDSTORE=1\nFDNAME=").unwrap_or_else(|| panic!("{text}")).to_owned();
+            stored.push((name, fd.unwrap()));
+        }
+        self.notified.set_nonblocking(false).unwrap();
+        stored
+    }
+
+    #[track_caller]
+    fn asks(&self, request: &Value) -> Client {
+        let mut client = Client::of(UnixStream::connect(socket(&self.folder)).unwrap());
+        client.says(&request.to_string());
+        client
+    }
+}
+
+#[test]
+fn an_agent_serves_at_the_socket_that_systemd_hands_over() {
+    let (place, systemd) = (Place::file(), Systemd::new());
+    let agent = systemd.start(&place, vec![]);
+    let mut client = systemd.asks(&json!({"lock": "k"}));
+    client.is_granted();
+    assert!(systemd.stop(agent).is_empty(), "files cannot be detached");
+    assert_eq!(client.answer(), json!({"lost": "shutdown"}));
+    assert!(socket(&systemd.folder).exists(), "it is systemd's");
+}
+
+#[cfg(feature = "redis")]
+#[test]
+fn a_restart_under_systemd_loses_no_lock() {
+    let server = needs("redis-server", Server::start_blocking(&[]));
+    let (place, systemd) = (Place::at(format!("redis://127.0.0.1:{}/0", server.port())), Systemd::new());
+    let agent = systemd.start(&place, vec![]);
+    let mut client = systemd.asks(&json!({"lock": "k", "ttl_ms": 60_000, "label": "own"}));
+    let until = client.is_granted()["until"].as_f64().unwrap();
+    // The first part of a line, of which the rest comes after the restart.
+    client.0.get_mut().write_all(b"{\"rel").unwrap();
+    let stored = systemd.stop(agent);
+    assert_eq!(stored.len(), 2, "a socket, and what is known of it");
+    assert_eq!(place.code(&["run", "-n", "k", "--", "true"]), 75, "between the two it is held");
+
+    let agent = systemd.start(&place, stored);
+    assert!(client.line()["until"].as_f64().unwrap() > until, "the next one renews");
+    let inspected: Value = serde_json::from_slice(&place.run(&["inspect", "--json", "k"]).stdout).unwrap();
+    let label = inspected["holders"][0]["label"].as_str().unwrap();
+    assert!(label.ends_with(" (own)") && !label.contains(") ("), "{label}");
+    client.says("ease\":true}");
+    assert_eq!(client.answer(), json!({"released": true}));
+    client.is_closed();
+    assert_eq!(place.code(&["run", "-n", "k", "--", "true"]), 0);
+    assert!(systemd.stop(agent).is_empty());
+}
+
+#[cfg(feature = "redis")]
+#[test]
+fn a_client_that_dies_during_a_restart_releases_when_that_is_over() {
+    let server = needs("redis-server", Server::start_blocking(&[]));
+    let (place, systemd) = (Place::at(format!("redis://127.0.0.1:{}/0", server.port())), Systemd::new());
+    let agent = systemd.start(&place, vec![]);
+    let mut client = systemd.asks(&json!({"lock": "k", "ttl_ms": 3_600_000}));
+    client.is_granted();
+    let mut stored = systemd.stop(agent);
+    drop(client);
+    // systemd forgets a connection that is closed.
+    stored.retain(|(name, _)| !name.contains("-connection-"));
+    assert_eq!(place.code(&["run", "-n", "k", "--", "true"]), 75);
+    let _agent = systemd.start(&place, stored);
+    place.wait_until_free("k");
+}
+
+#[cfg(feature = "redis")]
+#[test]
+fn a_client_that_waits_over_a_restart_is_granted_the_key_later() {
+    let server = needs("redis-server", Server::start_blocking(&[]));
+    let (place, systemd) = (Place::at(format!("redis://127.0.0.1:{}/0", server.port())), Systemd::new());
+    let holder = place.hold("k");
+    let agent = systemd.start(&place, vec![]);
+    let mut client = systemd.asks(&json!({"lock": "k"}));
+    assert!(client.line()["waiting"].is_object());
+    let agent = systemd.start(&place, systemd.stop(agent));
+    assert!(client.line()["waiting"].is_object());
+    assert_eq!(holder.end().code, Some(0));
+    client.is_granted();
+    drop(agent);
+}
+
+#[cfg(feature = "redis")]
+#[test]
+fn a_connection_is_told_of_renewals() {
+    let server = needs("redis-server", Server::start_blocking(&[]));
+    let place = Place::at(format!("redis://127.0.0.1:{}/0", server.port()));
+    let agent = Agent::start(&place, &[]);
+    let mut client = agent.asks(&json!({"lock": "k", "ttl_ms": 600}));
+    let until = client.is_granted()["until"].as_f64().unwrap();
+    assert!(client.line()["until"].as_f64().unwrap() > until);
+    drop(client);
+    place.wait_until_free("k");
+}

@@ -1,0 +1,206 @@
+//! The clients of `docs/clients`, in Python, Node and the shell, on a real Redis: by `hold`, and by an agent. Without the language a
+//! test is ignored.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use leasehold_testkit::launch::find;
+use leasehold_testkit::redis::Server;
+use leasehold_testkit::{eventually_some, needs, test};
+use rustix::process::{Pid, Signal, kill_process};
+
+use crate::agent::Agent;
+use crate::support::{Place, Running};
+
+/// Runs `leasehold hold`, and writes down which process that is.
+const HOLD: &str = r#"echo $$ >"$1"; exec "$0" hold"#;
+
+const PYTHON: &str = "
+import sys
+sys.path.insert(0, sys.argv[1])
+import leasehold
+agent, command = sys.argv[2] or None, sys.argv[3:]
+def lock(key, **request):
+    return leasehold.Lock(key, agent=agent, command=command, label='own', **request)
+with lock('k', wait_ms=60000, deadman_ms=600, ttl_ms=900) as held:
+    print('held', held.token, held.tokens['k'] == held.token and held.is_held(), flush=True)
+    try:
+        lock('k', wait_ms=0).acquire()
+    except leasehold.Refused as refused:
+        print('busy', refused.answer['busy']['holders'][0]['label'], flush=True)
+    sys.stdin.readline()
+    print('still', held.is_held(), flush=True)
+print('released', held.is_held(), held.lost.is_set(), flush=True)
+for key in 'lm':
+    lost = lock(key, ttl_ms=900)
+    lost.acquire()
+    print('held', key, flush=True)
+    lost.lost.wait()
+    print('lost', lost.reason, lost.is_held(), flush=True)
+    if key == 'l':
+        lost.release()
+";
+
+const NODE: &str = "
+import { createInterface } from 'node:readline';
+const [folder, agent, ...command] = process.argv.slice(2);
+const { acquire, Refused } = await import(folder + '/leasehold.mjs');
+const lock = (request) => acquire({ label: 'own', ...request }, agent ? { agent } : { command });
+const input = createInterface(process.stdin)[Symbol.asyncIterator]();
+const word = (is) => (is ? 'True' : 'False');
+const held = await lock({ lock: 'k', wait_ms: 60000, deadman_ms: 600, ttl_ms: 900 });
+let lost = false;
+held.on('lost', () => (lost = true));
+console.log('held', held.token, word(held.tokens.k === held.token && held.isHeld()));
+await lock({ lock: 'k', wait_ms: 0 }).catch((refused) => {
+  if (refused instanceof Refused) console.log('busy', refused.answer.busy.holders[0].label);
+});
+await input.next();
+console.log('still', word(held.isHeld()));
+await held.release();
+console.log('released', word(held.isHeld()), word(lost));
+for (const key of 'lm') {
+  const losing = await lock({ lock: key, ttl_ms: 900 });
+  console.log('held', key);
+  const alive = setInterval(() => {}, 1000);
+  const reason = await new Promise((done) => losing.on('lost', done));
+  clearInterval(alive);
+  console.log('lost', reason, word(losing.isHeld()));
+}
+process.exit(0);
+";
+
+const SHELL: &str = r#"
+. "$1/leasehold.sh"
+trap 'echo lost; exit 3' TERM
+lock k -w 60s --label own || exit
+echo "held $LOCK_TOKEN"
+read -r line
+unlock
+echo "released $?"
+lock busy -n
+echo "busy $?"
+lock l --ttl 900ms || exit
+echo "held l"
+while :; do sleep 0.05; done
+"#;
+
+fn clients() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/clients").canonicalize().unwrap()
+}
+
+/// Follows a program that takes part by `hold`, or by an agent.
+#[track_caller]
+fn takes_part(program: &mut Command, by_agent: bool) {
+    let server = needs("redis-server", Server::start_blocking(&[]));
+    let place = Place::at(format!("redis://127.0.0.1:{}/0", server.port()));
+    let agent = by_agent.then(|| Agent::start(&place, &[]));
+    let folder = tempfile::tempdir().unwrap();
+    let hold_is = folder.path().join("hold");
+    let socket = agent.as_ref().map(Agent::socket).unwrap_or_default();
+    program.arg(clients()).arg(socket).args(["sh", "-c", HOLD, env!("CARGO_BIN_EXE_leasehold")]).arg(&hold_is);
+    program.env("PYTHONDONTWRITEBYTECODE", "1").env("LEASEHOLD_BACKEND", place.backend());
+
+    let holder = place.hold("k");
+    let mut program = Running::start(program);
+    assert_eq!(holder.end().code, Some(0));
+    let held = program.line();
+    let token = held.strip_prefix("held ").and_then(|held| held.strip_suffix(" True"));
+    assert!(token.is_some_and(|token| token.parse::<u64>().is_ok()), "{held}");
+    let busy = program.line();
+    assert!(busy.starts_with("busy ") && (busy.ends_with(" own") || busy.ends_with(" (own)")), "{busy}");
+    // For longer than the lease, and than the client may be silent.
+    assert_eq!(place.code(&["run", "-w", "2s", "k", "--", "true"]), 75);
+    program.type_in(b"\n");
+    program.expect_line("still True");
+    program.expect_line("released False False");
+    assert_eq!(place.code(&["run", "-n", "k", "--", "true"]), 0);
+
+    program.expect_line("held l");
+    assert_eq!(place.code(&["force-release", "l"]), 0);
+    program.expect_line("lost force_released False");
+
+    program.expect_line("held m");
+    if let Some(mut agent) = agent {
+        agent.kill();
+    } else {
+        let pid = fs::read_to_string(&hold_is).unwrap().trim().parse().unwrap();
+        kill_process(Pid::from_raw(pid).unwrap(), Signal::KILL).unwrap();
+    }
+    program.expect_line("lost unreachable False");
+    assert_eq!(program.end().code, Some(0));
+}
+
+fn python() -> Command {
+    let mut python = Command::new(needs("python3", find("python3")));
+    python.args(["-c", PYTHON]);
+    python
+}
+
+fn node() -> Command {
+    let mut node = Command::new(needs("node", find("node")));
+    node.args(["--input-type=module", "-e", NODE, "node"]);
+    node
+}
+
+#[test]
+fn python_takes_part_by_hold() {
+    takes_part(&mut python(), false);
+}
+
+#[test]
+fn python_takes_part_by_an_agent() {
+    takes_part(&mut python(), true);
+}
+
+#[test]
+fn node_takes_part_by_hold() {
+    takes_part(&mut node(), false);
+}
+
+#[test]
+fn node_takes_part_by_an_agent() {
+    takes_part(&mut node(), true);
+}
+
+#[test]
+fn scripts_take_part_by_hold() {
+    let server = needs("redis-server", Server::start_blocking(&[]));
+    let place = Place::at(format!("redis://127.0.0.1:{}/0", server.port()));
+    let program = Path::new(env!("CARGO_BIN_EXE_leasehold")).parent().unwrap();
+    let path = format!("{}:{}", program.display(), std::env::var("PATH").unwrap());
+    let _busy = place.hold("busy");
+    for shell in ["sh", "bash"].into_iter().filter(|shell| find(shell).is_some()) {
+        let holder = place.hold("k");
+        let mut command = Command::new(shell);
+        command.args(["-c", SHELL, shell]).arg(clients());
+        command.env("PATH", &path).env("LEASEHOLD_BACKEND", place.backend());
+        let mut script = Running::start(&mut command);
+        assert_eq!(holder.end().code, Some(0));
+        let held = script.line();
+        assert!(held.strip_prefix("held ").is_some_and(|token| token.parse::<u64>().is_ok()), "{shell}: {held}");
+        assert_eq!(place.code(&["run", "-n", "k", "--", "true"]), 75, "{shell}");
+        script.type_in(b"\n");
+        script.expect_line("released 0");
+        assert_eq!(place.code(&["run", "-n", "k", "--", "true"]), 0, "{shell}");
+        script.expect_line("busy 75");
+        script.expect_line("held l");
+        assert_eq!(place.code(&["force-release", "l"]), 0);
+        script.expect_line("lost");
+        assert_eq!(script.end().code, Some(3));
+    }
+}
+
+#[test]
+fn a_script_that_is_killed_releases() {
+    let place = Place::file();
+    let program = Path::new(env!("CARGO_BIN_EXE_leasehold")).parent().unwrap();
+    let path = format!("{}:{}", program.display(), std::env::var("PATH").unwrap());
+    let mut command = Command::new("sh");
+    command.args(["-c", r#". "$1/leasehold.sh"; lock k; echo held; read -r line"#, "sh"]).arg(clients());
+    let mut script = Running::start(command.env("PATH", path).env("LEASEHOLD_BACKEND", place.backend()));
+    script.expect_line("held");
+    script.signal(Signal::KILL);
+    eventually_some("the lock is free", || (place.code(&["run", "-n", "k", "--", "true"]) == 0).then_some(()));
+}
