@@ -23,14 +23,13 @@ export function acquire(request, { agent, command = ["leasehold", "hold"] } = {}
 class Lock extends EventEmitter {
   constructor(request, agent, command, resolve, reject) {
     super();
-    Object.assign(this, { resolve, reject, until: Infinity, state: "waiting", read: "" });
+    Object.assign(this, { request, resolve, reject, until: Infinity, state: "waiting", read: "" });
     const server = agent ? connect(agent) : spawn(command[0], command.slice(1), { stdio: ["pipe", "pipe", "inherit"] });
     const [input, output] = agent ? [server, server] : [server.stdin, server.stdout];
     this.say = (line) => input.writable && input.write(JSON.stringify(line) + "\n");
     this.close = () => input.end();
     for (const part of [server, input, output]) part.on("error", (error) => this.closed(error.message));
     output.setEncoding("utf8").on("data", (piece) => this.heard(piece)).on("close", () => this.closed());
-    this.say(request);
     if (request.deadman_ms) this.beat = setInterval(() => this.say({}), request.deadman_ms / 3);
   }
   /** False before another can have the lock, whether or not any line came. */
@@ -41,6 +40,7 @@ class Lock extends EventEmitter {
     if (this.state !== "held") return Promise.resolve();
     this.state = "releasing";
     this.say({ release: true });
+    setTimeout(() => this.state === "releasing" && this.end("unreachable"), 5000).unref(); // of a server that is stopped
     return new Promise((done) => (this.done = done));
   }
   heard(piece) {
@@ -49,13 +49,15 @@ class Lock extends EventEmitter {
     for (const line of lines) this.answer(JSON.parse(line));
   }
   answer(answer) {
-    if (answer.held) {
+    if (answer.leasehold) this.say(this.request); // not before: one that is refused at the door could not be read
+    else if (answer.held?.until && answer.held.now > now()) this.end({ error: "unsupported", message: "a container's clock" });
+    else if (answer.held) {
       Object.assign(this, { token: answer.held.token, tokens: answer.held.tokens, state: "held" });
       this.lasts(answer.held.until);
       this.resolve(this);
     } else if (answer.until) this.lasts(answer.until);
     else if (answer.lost) this.end(answer.lost);
-    else if (this.state === "waiting" && !answer.leasehold && !answer.waiting) this.end(answer);
+    else if (this.state === "waiting" && !answer.waiting) this.end(answer);
   }
   lasts(until) {
     clearTimeout(this.timer);

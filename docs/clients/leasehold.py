@@ -7,15 +7,13 @@ class Refused(Exception):
         super().__init__(json.dumps(answer))
         self.answer = answer
 
-def now():  # the clock of `until`, which goes on while the machine sleeps
-    return time.clock_gettime(time.CLOCK_BOOTTIME)
+now = lambda: time.clock_gettime(time.CLOCK_BOOTTIME)  # the clock of `until`, which goes on while the machine sleeps
 
 class Lock:
     """`with Lock("k", wait_ms=5000) as lock: write(lock.token)`. An object is for one acquisition.
 
     `agent` is the path of a socket; without it `command` is run. Other arguments are fields of the request. The event `lost` is
     set when the lock is lost, and `reason` says why."""
-
     def __init__(self, key=None, agent=None, command=("leasehold", "hold"), **request):
         self.request, self.agent, self.command = {"lock": key, **request} if key else request, agent, command
         self.lost, self.reason, self.token, self.tokens, self.until = threading.Event(), None, None, {}, float("inf")
@@ -33,6 +31,8 @@ class Lock:
             answer = next((a for a in self.answers() if not a.keys() & {"leasehold", "waiting"}), {})
             if "held" not in answer:
                 raise Refused(answer or {"error": "unavailable", "message": "the server ended", "retry": True})
+            if answer["held"]["until"] and answer["held"]["now"] > now() + 0.001:  # then `until` says nothing here
+                raise Refused({"error": "unsupported", "message": "another clock than the server's: a container?", "retry": False})
         except BaseException:
             self.close()
             raise
@@ -45,18 +45,19 @@ class Lock:
         return not self.lost.is_set() and not self.released.is_set() and now() < self.until
     def release(self):
         self.released.set()
-        with contextlib.suppress(OSError):  # the server has ended, and so has the lock
-            self.say({"release": True})
-        self.watcher.join()
+        self.say({"release": True})
+        self.watcher.join(5)  # a server that is stopped answers nothing; the end of the connection releases, too
         self.close()
     def close(self):
         self.input.close()
         self.output.close()
-        self.server.close() if self.agent else self.server.wait()
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            self.server.close() if self.agent else self.server.wait(5)
     __enter__, __exit__ = acquire, lambda self, *error: self.release()
     def say(self, line):
         self.said = now()
-        self.input.write(json.dumps(line).encode() + b"\n")
+        with contextlib.suppress(OSError):  # the server has ended: what it said before tells why
+            self.input.write(json.dumps(line).encode() + b"\n")
     def answers(self):  # the lines of the server, to the end of the connection; signs of life are given meanwhile
         while now() < self.until:
             line, end, rest = self.read.partition(b"\n")
@@ -68,7 +69,7 @@ class Lock:
                 self.read += piece
             if now() - self.said >= self.beat: self.say({})
     def watch(self):
-        with contextlib.suppress(OSError):
+        with contextlib.suppress(OSError, ValueError):
             for answer in self.answers():
                 self.until, self.reason = answer.get("until", self.until), answer.get("lost")
                 if self.reason: break

@@ -29,9 +29,11 @@ unlock() {
     wait "$LOCK_PID"
 }
 
-# Tells the script of the loss: the last line says so, or the server has died and there is no other line.
+# Tells the script of the loss: the last line says so, or the server has died and there is no other line. A script that has ended
+# is not told: its number may be another's.
 lock_watch() {
     exec 8>&-
     while read -r LOCK_LINE <&9; do :; done
-    kill -s TERM $$
+    LOCK_WATCH=$(exec sh -c 'echo "$PPID"')
+    [ "$(ps -o ppid= -p "$LOCK_WATCH" | tr -d ' ')" = "$$" ] && kill -s TERM $$
 }

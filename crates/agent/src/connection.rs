@@ -261,7 +261,7 @@ where
 
     fn tell_of(&mut self, grant: &Grant) {
         let until = Some(grant.until(&self.clock)).filter(|until| *until != Moment::NEVER);
-        self.output.put(&grant.line(until));
+        self.output.put(&grant.line(until, self.clock.now()));
         self.told_until = until;
     }
 

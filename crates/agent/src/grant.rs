@@ -74,14 +74,14 @@ impl Grant {
     }
 
     /// The line that tells the client of it.
-    pub(crate) fn line(&self, until: Option<Moment>) -> Vec<u8> {
+    pub(crate) fn line(&self, until: Option<Moment>, now: Moment) -> Vec<u8> {
         let handles = self.handles();
         let tokens: BTreeMap<_, _> = handles
             .iter()
             .map(|handle| (handle.key().as_str(), handle.fencing_token().map(FencingToken::get)))
             .collect();
         let token = if let [one] = handles.as_slice() { one.fencing_token().map(FencingToken::get) } else { None };
-        Answer::Held { token, tokens, until: until.map(seconds) }.line()
+        Answer::Held { token, tokens, until: until.map(seconds), now: seconds(now) }.line()
     }
 
     /// Releases all of it, and answers with the first failure or loss.

@@ -110,7 +110,11 @@ fn rule(line: &str) -> Result<Rule, String> {
         },
     };
     let prefix = fields.next().ok_or("the beginning of the keys is missing, or * for every key")?;
-    let prefix = if prefix == "*" { String::new() } else { prefix.to_owned() };
+    let prefix = match prefix {
+        "*" => String::new(),
+        prefix if prefix.ends_with('*') => return Err(format!("{prefix:?} is how keys begin: leave the * out")),
+        prefix => prefix.to_owned(),
+    };
     let mut rule = Rule { who, prefix, keys: None, connections: None };
     for field in fields {
         let limit = match field.split_once('=') {
@@ -164,6 +168,7 @@ mod tests {
             ("ada *", "neither user:NAME"),
             ("user: *", "neither user:NAME"),
             ("user:ada", "is missing"),
+            ("* tmp/*", "leave the * out"),
             ("* * key=1", "neither keys=N"),
             ("* * keys=many", "no number"),
             ("* * keys=-1", "no number"),

@@ -132,6 +132,10 @@ pub fn kind_name(kind: ErrorKind) -> &'static str {
 
 /// Reads a line of the client. Fields that are not known are ignored.
 pub fn parse(line: &[u8]) -> Result<Line, Refusal> {
+    // One who types presses Enter.
+    if line.iter().all(u8::is_ascii_whitespace) {
+        return Ok(Line::Alive);
+    }
     let object: BTreeMap<String, Value> = serde_json::from_slice(line)
         .map_err(|error| Refusal::usage(format!("a line is not an object of JSON: {error}")))?;
     if object.is_empty() {
@@ -143,7 +147,7 @@ pub fn parse(line: &[u8]) -> Result<Line, Refusal> {
         (1, None) => {
             let fields = object.into_iter().collect();
             let request: Request = serde_json::from_value(Value::Object(fields))
-                .map_err(|error| Refusal::usage(format!("a request is not understood: {error}")))?;
+                .map_err(|error| Refusal::usage(format!("a request is not understood: {error:.200}")))?;
             request.check().map(|()| Line::Lock(Box::new(request)))
         }
         (0, _) => Err(Refusal::usage("a line asks for nothing: it has one of lock, keys, elect and release")),
@@ -228,6 +232,8 @@ pub enum Answer<'a> {
         tokens: BTreeMap<&'a str, Option<u64>>,
         /// Until when it is certainly held without another renewal; nothing where there is no lease.
         until: Option<f64>,
+        /// When this was said, by the clock of `until`: a client whose own clock is behind has another one.
+        now: f64,
     },
     /// The lease was renewed, and lasts until then.
     Until(f64),
@@ -359,7 +365,7 @@ mod tests {
     #[test]
     fn what_is_no_request_is_refused_with_the_reason() {
         for (line, why) in [
-            ("", "not an object"),
+            ("x", "not an object"),
             ("[]", "not an object"),
             ("{\"lock\":\"k\"", "not an object"),
             (r#"{"unlock":"k"}"#, "asks for nothing"),
@@ -379,6 +385,7 @@ mod tests {
         ] {
             assert!(refused(line).contains(why), "{line}: {}", refused(line));
         }
+        assert!(matches!(parsed(" \r"), Ok(Line::Alive)), "Enter ends a connection");
         let many: Vec<String> = (0..65).map(|n| n.to_string()).collect();
         assert!(refused(&serde_json::json!({ "keys": many }).to_string()).contains("1 to 64 keys"));
         assert_eq!(parsed(r#"{"lock":""}"#).unwrap_err().kind, Some(ErrorKind::InvalidKey));

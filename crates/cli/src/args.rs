@@ -18,7 +18,7 @@ use crate::store_commands::{
     AcquireArgs, BenchArgs, HealArgs, HoldArgs, MigrateArgs, ReleaseArgs, RenewArgs, WaitArgs,
 };
 use crate::suggestion::advise;
-use crate::values::{key, lease};
+use crate::values::{key, lease, period};
 #[cfg(feature = "watch")]
 use crate::watch::WatchArgs;
 
@@ -89,6 +89,7 @@ Examples:
   leasehold run -n nightly -- ./report.sh                give up at once if it is held (exit 75)
   leasehold run -w 30s -E 0 nightly -- ./report.sh       wait 30 seconds; held is no failure
   leasehold run --min-hold 50s cron/mail -- ./mail.sh    once a minute, on whichever host is first
+  leasehold run --once-per 1d -E 0 report -- ./report    once a day, also if the first try fails
   leasehold --backend redis://db1:6379 run k -- ./job    one lock for many machines
   leasehold run --permits 3 encode -- ./encode.sh        three of them at a time
   leasehold run --restart worker -- ./worker             keep it running on exactly one host
@@ -194,8 +195,12 @@ pub(crate) struct RunArgs {
     pub(crate) key: LockKey,
 
     /// The command to run, with its arguments
-    #[arg(required = true, trailing_var_arg = true, value_name = "COMMAND")]
-    pub(crate) command: Vec<OsString>,
+    #[arg(required_unless_present = "shell", trailing_var_arg = true, value_name = "COMMAND")]
+    command: Vec<OsString>,
+
+    /// Run STRING with `sh -c` instead, as flock(1) does
+    #[arg(short = 'c', long = "command", value_name = "STRING", conflicts_with = "command")]
+    shell: Option<OsString>,
 
     /// Give up at once if the lock is held, or the store cannot be reached
     #[arg(short, long, conflicts_with = "wait")]
@@ -203,8 +208,12 @@ pub(crate) struct RunArgs {
 
     /// Give up after DUR: 10 (seconds), 0.5, 500ms, 2s, 1m, 1h30m; also for a store that cannot be reached yet, where the
     /// attempt to connect that has begun is seen through
-    #[arg(short, long, value_name = "DUR", value_parser = duration::parse)]
+    #[arg(short, long, visible_alias = "timeout", value_name = "DUR", value_parser = duration::parse)]
     wait: Option<Duration>,
+
+    /// Acquire it in exclusive mode, which is the default
+    #[arg(short = 'x', long = "exclusive", conflicts_with = "shared")]
+    _exclusive: bool,
 
     /// Acquire it in shared mode, together with other readers
     #[arg(short, long)]
@@ -236,6 +245,14 @@ pub(crate) struct RunArgs {
     /// Hold the lock for at least DUR, also if the command ends earlier
     #[arg(long, value_name = "DUR", value_parser = duration::parse)]
     pub(crate) min_hold: Option<Duration>,
+
+    /// If the command succeeds, keep the lock until DUR after its start: of all hosts, one runs it once in that time
+    ///
+    /// DUR is 1s to 24h. Whoever asks before that exits with 75, unless it waits (-w), and shows who ran it; with -E 0 that is no
+    /// failure. The lock is free for another try if the command fails, if it is killed, or if this program is. Stores of
+    /// files cannot keep a lock without a program.
+    #[arg(long, value_name = "DUR", value_parser = period, conflicts_with_all = ["shared", "permits", "restart", "min_hold"])]
+    pub(crate) once_per: Option<Duration>,
 
     /// What to do to the command and its process group when the lock is lost, or about to be
     ///
@@ -308,15 +325,23 @@ impl RunArgs {
         match self.wait {
             _ if self.nonblock => Wait::Never,
             Some(limit) => Wait::UpTo(limit),
+            None if self.once_per.is_some() => Wait::Never,
             None => Wait::Forever,
         }
+    }
+
+    /// The command, with its arguments.
+    pub(crate) fn command(&self) -> Vec<OsString> {
+        let shell = self.shell.as_ref().map(|shell| vec!["sh".into(), "-c".into(), shell.clone()]);
+        shell.unwrap_or_else(|| self.command.clone())
     }
 
     /// The options of the acquisition.
     pub(crate) fn options(&self, default_label: impl FnOnce() -> String) -> LockOptions {
         let mut options = LockOptions::new().ttl(self.ttl).wait(self.patience());
         options = options.label(self.label.clone().unwrap_or_else(default_label));
-        if let Some(reason) = &self.reason {
+        let period = self.once_per.map(|period| format!("once per {}", duration::spoken(period)));
+        if let Some(reason) = self.reason.as_ref().or(period.as_ref()) {
             options = options.reason(reason.as_str());
         }
         if let Some(cap) = self.max_hold {
@@ -476,7 +501,7 @@ mod tests {
     fn everything_after_the_command_is_the_commands_with_and_without_dashes() {
         for args in [&["k", "ls", "-n", "--wait", "x"][..], &["k", "--", "ls", "-n", "--wait", "x"]] {
             let run = run(args);
-            assert_eq!(run.command, ["ls", "-n", "--wait", "x"]);
+            assert_eq!(run.command(), ["ls", "-n", "--wait", "x"]);
             assert!(!run.nonblock);
         }
     }
@@ -486,7 +511,7 @@ mod tests {
         for args in [&["-n", "k", "true"][..], &["k", "-n", "true"], &["k", "-n", "--", "true"]] {
             let run = run(args);
             assert!(run.nonblock, "{args:?}");
-            assert_eq!(run.command, ["true"]);
+            assert_eq!(run.command(), ["true"]);
         }
     }
 

@@ -3,7 +3,10 @@ use std::env::VarError;
 use std::io::{self, IsTerminal};
 use std::time::Duration;
 
-use leasehold::{Address, Error, ErrorKind, Kind, Locks, Result, Tables, Target, UnknownScheme, Wait, kind_of, kinds};
+use leasehold::{
+    Address, Capability, Error, ErrorKind, Kind, Locker, Locks, Result, Tables, Target, UnknownScheme, Wait, kind_of,
+    kinds,
+};
 
 use crate::args::StoreArgs;
 use crate::exit::Failure;
@@ -197,6 +200,14 @@ fn refuse(url: &str, unknown: &UnknownScheme) -> Failure {
             None => format!("unknown backend scheme {scheme:?}; this program was built with {known}"),
         },
     })
+}
+
+/// Refuses a store in which no lock outlives its program.
+pub(crate) fn can_detach(locks: &Locks, operation: &'static str) -> Result<(), Failure> {
+    let capabilities = locks.capabilities();
+    let Some(why) = capabilities.why_not(Capability::Detach) else { return Ok(()) };
+    let error = Error::new(ErrorKind::Unsupported, operation).with_backend(capabilities.backend());
+    Err(error.detail(format!("no lock outlives its program here: {why}")).into())
 }
 
 #[cfg(test)]

@@ -2,12 +2,12 @@ use std::io::{self, Read, Write};
 use std::time::Duration;
 
 use leasehold::{
-    Admin, Capability, Clock, DetachedLock, Error, ErrorKind, LockGuard, LockOptions, Locker, Locks, LossReason,
-    ReleaseOutcome, Wait,
+    Admin, Clock, DetachedLock, Error, ErrorKind, LockGuard, LockOptions, Locker, Locks, LossReason, ReleaseOutcome,
+    Wait,
 };
 
 use crate::args::StoreArgs;
-use crate::choice::{Purpose, choose, close};
+use crate::choice::{Purpose, can_detach, choose, close};
 use crate::exit::Failure;
 use crate::report::Report;
 use crate::run::default_label;
@@ -100,7 +100,10 @@ async fn take_over(
     let detached: DetachedLock = text_of(text)?.parse()?;
     let locks = signals.or(choose(store)?.connect_within(Purpose::Lock, Wait::Never, report)).await??;
     can_detach(&locks, operation)?;
-    let gone = || Error::new(ErrorKind::Lost(LossReason::Expired), operation).key(detached.key());
+    let gone = || {
+        let why = "nobody holds it by this text: it was renewed or released since, its time is over, or it is of another store";
+        Error::new(ErrorKind::Lost(LossReason::Expired), operation).key(detached.key()).detail(why)
+    };
     let guard = signals.or(locks.attach(&detached, options)).await??.ok_or_else(gone)?;
     Ok((locks, guard))
 }
@@ -110,16 +113,9 @@ fn text_of(text: &str) -> Result<String, Failure> {
     if text != "-" {
         return Ok(text.to_owned());
     }
-    let mut all = String::new();
-    io::stdin().take(4096).read_to_string(&mut all).map_err(Failure::System)?;
-    Ok(all.lines().next().unwrap_or_default().to_owned())
-}
-
-fn can_detach(locks: &Locks, operation: &'static str) -> Result<(), Failure> {
-    let capabilities = locks.capabilities();
-    let Some(why) = capabilities.why_not(Capability::Detach) else { return Ok(()) };
-    let error = Error::new(ErrorKind::Unsupported, operation).with_backend(capabilities.backend());
-    Err(error.detail(format!("no lock outlives its program here: {why}")).into())
+    let mut all = Vec::new();
+    io::stdin().take(4096).read_to_end(&mut all).map_err(Failure::System)?;
+    Ok(String::from_utf8_lossy(&all).lines().next().unwrap_or_default().to_owned())
 }
 
 /// Leaves the lock to whoever has its text.

@@ -1,15 +1,16 @@
+use std::ops::AsyncFnOnce;
 use std::slice;
 use std::time::Duration;
 
 use leasehold::{
-    Address, Capability, Clock, Error, ErrorKind, Guard, GuardMode, LockKey, Locker, Locks, LossReason, Mode,
-    ReleaseOutcome, Result, Semaphore, Wait,
+    Address, Capability, Clock, Error, ErrorKind, Guard, GuardMode, LockGuard, LockKey, LockOptions, Locker, Locks,
+    LossReason, Mode, ReleaseOutcome, Result, Semaphore, Wait,
 };
 
 use crate::args::{OnLost, RunArgs, StoreArgs};
 use crate::child::Child;
-use crate::choice::{Purpose, choose, close};
-use crate::duration::millis;
+use crate::choice::{Purpose, can_detach, choose, close};
+use crate::duration::{millis, spoken};
 use crate::exit::{Codes, Failure};
 use crate::report::{Acquired, Report};
 use crate::restarts::Restarts;
@@ -72,6 +73,12 @@ struct Ran {
     held: Duration,
 }
 
+/// How a command ended, for what becomes of its lock.
+struct Finished {
+    succeeded: bool,
+    held_for: Duration,
+}
+
 impl Job<'_> {
     /// The failure of a program that would wait for itself for ever: it is part of a command that runs under this lock.
     ///
@@ -120,18 +127,24 @@ impl Job<'_> {
         if let Some(permits) = args.permits {
             let semaphore = Semaphore::new(store.locker(), &args.key, permits)?;
             let waiting = self.waiting_for(semaphore.slots());
-            return self.run_under(semaphore.acquire_with(&options), waiting, signals).await;
+            let release = async |guard, finished| self.release(guard, finished).await;
+            return self.run_under(semaphore.acquire_with(&options), waiting, signals, release).await;
         }
         let waiting = self.waiting_for(slice::from_ref(&args.key));
         if !args.shared {
-            return self.run_under(store.acquire(&args.key, &options), waiting, signals).await;
+            if args.once_per.is_some() {
+                can_detach(store, "acquire")?;
+            }
+            let release = async |guard, finished| self.release_or_leave(guard, finished).await;
+            return self.run_under(store.acquire(&args.key, &options), waiting, signals, release).await;
         }
         let Some(readers) = store.rw() else {
             let why = store.capabilities().why_not(Capability::Shared).unwrap_or("it has no readers");
             let refused = Error::new(ErrorKind::Unsupported, "acquire").with_backend(self.backend()).key(&args.key);
             return Err(refused.detail(format!("no shared mode: {why}")).into());
         };
-        self.run_under(readers.acquire_read(&args.key, &options), waiting, signals).await
+        let release = async |guard, finished| self.release(guard, finished).await;
+        self.run_under(readers.acquire_read(&args.key, &options), waiting, signals, release).await
     }
 
     /// The name of the backend.
@@ -149,6 +162,7 @@ impl Job<'_> {
         acquiring: impl Future<Output = Result<Option<Guard<M>>>>,
         waiting: Waiting<'_>,
         signals: &mut Signals,
+        release: impl AsyncFnOnce(Guard<M>, Finished) -> Option<LossReason>,
     ) -> Result<Ran, Failure> {
         let args = self.args;
         let guard = self.acquire(acquiring, waiting, signals).await?;
@@ -168,7 +182,8 @@ impl Job<'_> {
             Err(failure) => Err(failure),
         };
         let held_for = held();
-        let at_release = self.release(guard, held).await;
+        let succeeded = matches!(&outcome, Ok((ended, None, _)) if ended.exit_code() == 0);
+        let at_release = release(guard, Finished { succeeded, held_for }).await;
         let (ended, mut loss, kept) = outcome?;
         if let Some(reason) = at_release.filter(|_| !kept && loss.is_none()) {
             self.report.warn(&format!("the lock was lost before the command ended: {reason}"));
@@ -218,8 +233,9 @@ impl Job<'_> {
             Some(self.address.public().to_owned()),
             lease_left(guard).map(|left| millis(left).to_string()),
         ];
-        let child = Child::start(&self.args.command, variables).map_err(|cause| {
-            let program = self.args.command.first().map(|program| program.to_string_lossy().into_owned());
+        let command = self.args.command();
+        let child = Child::start(&command, variables).map_err(|cause| {
+            let program = command.first().map(|program| program.to_string_lossy().into_owned());
             Failure::Command { program: program.unwrap_or_default(), cause }
         })?;
         self.report.started(child.pid().as_raw_nonzero().get());
@@ -241,14 +257,35 @@ impl Job<'_> {
         true
     }
 
+    /// Leaves the lock in the store for the rest of `--once-per` if the command succeeded, and else releases it.
+    async fn release_or_leave(&self, guard: LockGuard, finished: Finished) -> Option<LossReason> {
+        let period = self.args.once_per.filter(|_| finished.succeeded);
+        let rest = period.and_then(|period| period.checked_sub(finished.held_for));
+        let Some(rest) = rest.filter(|rest| *rest >= LockOptions::MIN_TTL) else {
+            return self.release(guard, finished).await;
+        };
+        let (key, reason) = (guard.key().clone(), guard.loss());
+        let Some(detached) = guard.detach() else { return reason.or(Some(LossReason::Expired)) };
+        let options = LockOptions::new().ttl(rest).label(default_label());
+        let left = match tokio::time::timeout(RELEASE_BOUND, self.store.attach(&detached, &options)).await {
+            Ok(Ok(Some(kept))) => kept.detach().is_some(),
+            _ => false,
+        };
+        if !left {
+            let key = wording::shown(key.as_str());
+            self.report.warn(&format!("{key} could not be kept for {}: the command may run again", spoken(rest)));
+        }
+        None
+    }
+
     /// Releases the lock. Returns the reason if the store answered that the lock had been lost before.
-    async fn release<M: GuardMode>(&self, guard: Guard<M>, held: impl Fn() -> Duration) -> Option<LossReason> {
+    async fn release<M: GuardMode>(&self, guard: Guard<M>, finished: Finished) -> Option<LossReason> {
         let key = guard.key().clone();
         let left = lease_left(&guard);
         let silence = || Error::new(ErrorKind::Indeterminate, "release").with_backend(self.backend()).key(&key);
         let outcome = tokio::time::timeout(RELEASE_BOUND, guard.release()).await;
         let outcome = outcome.unwrap_or_else(|_| Err(silence().detail("the store gave no answer")));
-        self.report.released(&key, held(), &outcome, left);
+        self.report.released(&key, finished.held_for, &outcome, left);
         match outcome {
             Ok(ReleaseOutcome::AlreadyLost(reason)) => Some(reason),
             _ => None,

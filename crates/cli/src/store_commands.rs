@@ -142,7 +142,7 @@ pub(crate) struct RenewArgs {
     /// The text, or - to read it from the input
     pub(crate) text: String,
 
-    /// How long it is held from now on
+    /// How long it is held from now on at least; a longer lease stays
     #[arg(long, value_name = "DUR", value_parser = lease)]
     pub(crate) ttl: Duration,
 }

@@ -18,7 +18,7 @@ const OPTIONS_ELSEWHERE: [(&[&str], &str); 9] = [
         &["-u", "--unlock"],
         "the lock is released when the command ends; leasehold force-release KEY takes it away from others",
     ),
-    (&["-child-exit-code", "-pass-stdin"], "leave it out: the exit code and the input are the command's"),
+    (&["-pass-stdin"], "leave it out: the input is the command's"),
     (&["--endpoints", "-http-addr"], "--backend URL names the store, as does LEASEHOLD_BACKEND"),
     (
         &["--user", "--password"],

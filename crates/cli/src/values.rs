@@ -18,3 +18,9 @@ pub(crate) fn lease(text: &str) -> Result<Duration, String> {
         Err("a lease takes 10ms to 24h".to_owned())
     }
 }
+
+pub(crate) fn period(text: &str) -> Result<Duration, String> {
+    let period = duration::parse(text)?;
+    let taken = (Duration::from_secs(1)..=LockOptions::MAX_TTL).contains(&period);
+    if taken { Ok(period) } else { Err("it takes 1s to 24h".to_owned()) }
+}

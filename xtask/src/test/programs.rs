@@ -36,10 +36,12 @@ const LONGEST: [&str; 9] = [
 ];
 
 /// Tests that fail among others are asked again, alone and so often, because a busy machine fails some that are right: a test that
-/// fails once more has failed. More than these few are no accident, and the scripts of the model say with their seed what is wrong.
+/// fails once more has failed. More than these few are no accident, and the scripts of the model say with their seed what is wrong, unless
+/// the machine was too busy to ask them.
 const ASKED_AGAIN: usize = 3;
 const FEW: usize = 4;
 const NEVER_AGAIN: &str = "any_script";
+const UNASKED: &str = "scripts ended with a store that failed";
 
 /// A program that takes longer hangs: its tests have limits of their own, which add up to less.
 const LIMIT: Duration = Duration::from_secs(20 * 60);
@@ -116,6 +118,8 @@ struct Failed<'a> {
     part: &'static str,
     /// None, if the program failed as a whole.
     tests: Vec<String>,
+    /// Whether scripts of the model could not be asked.
+    unasked: bool,
     /// Where its output is, or why there is none.
     shown: String,
 }
@@ -194,8 +198,9 @@ impl<'a> Run<'a> {
         let failed = std::mem::take(&mut lock(&self.state).failed);
         let few = failed.iter().map(|failed| failed.tests.len()).sum::<usize>() <= FEW;
         for mut failed in failed {
-            let may_pass =
-                few && !failed.tests.is_empty() && !failed.tests.iter().any(|test| test.contains(NEVER_AGAIN));
+            let may_pass = few
+                && !failed.tests.is_empty()
+                && (failed.unasked || !failed.tests.iter().any(|test| test.contains(NEVER_AGAIN)));
             for test in failed.tests.split_off(if may_pass { 0 } else { failed.tests.len() }) {
                 if self.passes_alone(failed.program, failed.part, &test)? {
                     let mut state = lock(&self.state);
@@ -268,7 +273,13 @@ impl<'a> Run<'a> {
             Ok(child) => child,
             Err(why) => {
                 println!("{name} does not start: {why}");
-                lock(&self.state).failed.push(Failed { program, part, tests: Vec::new(), shown: why.to_string() });
+                lock(&self.state).failed.push(Failed {
+                    program,
+                    part,
+                    tests: Vec::new(),
+                    unasked: false,
+                    shown: why.to_string(),
+                });
                 return Ok(());
             }
         };
@@ -327,7 +338,8 @@ impl<'a> Run<'a> {
             println!("{}{}", String::from_utf8_lossy(&shown), String::from_utf8_lossy(&errors));
             let shown = file.strip_prefix(root()).unwrap_or(&file).display().to_string();
             let tests = failed_tests(&String::from_utf8_lossy(&output));
-            state.failed.push(Failed { program, part, tests, shown });
+            let unasked = String::from_utf8_lossy(&output).contains(UNASKED);
+            state.failed.push(Failed { program, part, tests, unasked, shown });
         }
         state.tally.add(own);
         Ok(())

@@ -40,8 +40,8 @@ impl Agent {
         socket(&self.folder)
     }
 
-    pub(crate) fn kill(&mut self) {
-        self.program.signal(Signal::KILL);
+    pub(crate) fn signal(&self, signal: Signal) {
+        self.program.signal(signal);
     }
 
     #[track_caller]

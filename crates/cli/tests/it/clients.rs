@@ -2,6 +2,7 @@
 //! test is ignored.
 
 use std::fs;
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
@@ -122,8 +123,8 @@ fn takes_part(program: &mut Command, by_agent: bool) {
     program.expect_line("lost force_released False");
 
     program.expect_line("held m");
-    if let Some(mut agent) = agent {
-        agent.kill();
+    if let Some(agent) = agent {
+        agent.signal(Signal::KILL);
     } else {
         let pid = fs::read_to_string(&hold_is).unwrap().trim().parse().unwrap();
         kill_process(Pid::from_raw(pid).unwrap(), Signal::KILL).unwrap();
@@ -203,4 +204,78 @@ fn a_script_that_is_killed_releases() {
     script.expect_line("held");
     script.signal(Signal::KILL);
     eventually_some("the lock is free", || (place.code(&["run", "-n", "k", "--", "true"]) == 0).then_some(()));
+}
+
+const REFUSED_IN_PYTHON: &str = "
+import sys
+sys.path.insert(0, sys.argv[1])
+import leasehold
+held = leasehold.Lock('k', agent=sys.argv[2]).acquire()
+told = set()
+for _ in range(20):
+    try:
+        leasehold.Lock('l', agent=sys.argv[2]).acquire()
+    except leasehold.Refused as refused:
+        told.add(refused.answer['error'])
+print(*told, flush=True)
+sys.stdin.readline()
+held.release()
+print('released', flush=True)
+";
+
+const REFUSED_IN_NODE: &str = "
+import { createInterface } from 'node:readline';
+const [folder, agent] = process.argv.slice(2);
+const { acquire } = await import(folder + '/leasehold.mjs');
+const held = await acquire({ lock: 'k' }, { agent });
+const told = new Set();
+for (let i = 0; i < 20; i++) await acquire({ lock: 'l' }, { agent }).catch((refused) => told.add(refused.answer.error));
+console.log(...told);
+await createInterface(process.stdin)[Symbol.asyncIterator]().next();
+await held.release();
+console.log('released');
+process.exit();
+";
+
+/// Whoever is refused at the door hears why, and whoever releases does not wait for an agent that is stopped.
+#[track_caller]
+fn is_told_why_and_releases(program: &mut Command) {
+    let (place, folder) = (Place::file(), tempfile::tempdir().unwrap());
+    let policy = folder.path().join("policy");
+    fs::write(&policy, "* * connections=1").unwrap();
+    fs::set_permissions(&policy, fs::Permissions::from_mode(0o600)).unwrap();
+    let agent = Agent::start(&place, &["--policy", policy.to_str().unwrap()]);
+    program.arg(clients()).arg(agent.socket()).env("PYTHONDONTWRITEBYTECODE", "1");
+    let mut program = Running::start(program);
+    program.expect_line("refused");
+    agent.signal(Signal::STOP);
+    program.type_in(b"\n");
+    program.expect_line("released");
+    assert_eq!(program.end().code, Some(0));
+    agent.signal(Signal::CONT);
+    eventually_some("the lock is free", || (place.code(&["run", "-n", "k", "--", "true"]) == 0).then_some(()));
+}
+
+#[test]
+fn python_is_told_why_it_is_refused_and_releases_at_an_agent_that_is_stopped() {
+    let mut python = Command::new(needs("python3", find("python3")));
+    is_told_why_and_releases(python.args(["-c", REFUSED_IN_PYTHON]));
+}
+
+#[test]
+fn node_is_told_why_it_is_refused_and_releases_at_an_agent_that_is_stopped() {
+    let mut node = Command::new(needs("node", find("node")));
+    is_told_why_and_releases(node.args(["--input-type=module", "-e", REFUSED_IN_NODE, "node"]));
+}
+
+#[test]
+fn a_script_that_ends_before_its_children_sends_no_signal_to_the_number_it_had() {
+    let place = Place::file();
+    let program = Path::new(env!("CARGO_BIN_EXE_leasehold")).parent().unwrap();
+    let path = format!("{}:{}", program.display(), std::env::var("PATH").unwrap());
+    let mut script = Command::new("sh");
+    script.args(["-c", r#". "$1/leasehold.sh"; lock k || exit; sleep 1 & exit 0"#, "sh"]).arg(clients());
+    let ended = script.env("PATH", path).env("LEASEHOLD_BACKEND", place.backend()).output().unwrap();
+    // Until the last of them has ended, because they have its standard error: a signal that misses is told there.
+    assert!(ended.status.success() && ended.stderr.is_empty(), "{ended:?}");
 }

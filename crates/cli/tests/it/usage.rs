@@ -59,17 +59,14 @@ fn an_option_of_another_program_is_answered_with_the_one_that_does_the_same() {
         text(&output.stderr)
     };
     for (args, tip) in [
-        (&["run", "k", "-c", "echo ran"][..], "leasehold run KEY -- sh -c"),
-        (&["-c", "echo ran", "k"], "leasehold run KEY -- sh -c"),
-        (&["run", "-x", "k", "echo"], "exclusive unless -s"),
+        (&["-c", "echo ran", "k"][..], "leasehold run KEY -- sh -c"),
         (&["run", "-e", "k", "echo"], "exclusive unless -s"),
-        (&["run", "--timeout", "5", "k", "echo"], "-w DUR"),
         (&["run", "-timeout=5s", "k", "echo"], "-w DUR"),
         (&["run", "-try=5s", "k", "echo"], "-w DUR"),
         (&["run", "--nb", "k", "echo"], "-n gives up at once"),
         (&["run", "-F", "k", "echo"], "leasehold stays"),
         (&["run", "-u", "k"], "force-release KEY"),
-        (&["run", "-child-exit-code", "k", "echo"], "are the command's"),
+        (&["run", "-pass-stdin", "k", "echo"], "is the command's"),
         (&["--endpoints", "h:2379", "run", "k", "echo"], "--backend URL"),
     ] {
         let said = said(args);
