@@ -32,7 +32,7 @@ class Lock extends EventEmitter {
     output.setEncoding("utf8").on("data", (piece) => this.heard(piece)).on("close", () => this.closed());
     if (request.deadman_ms) this.beat = setInterval(() => this.say({}), request.deadman_ms / 3);
   }
-  /** False before another can have the lock, whether or not any line came. */
+  /** False before another can have the lock, whether or not any line came, or a timer ran: one stands still in a machine that sleeps. */
   isHeld() {
     return this.state === "held" && now() < this.until;
   }
@@ -61,7 +61,6 @@ class Lock extends EventEmitter {
   }
   lasts(until) {
     clearTimeout(this.timer);
-    // A timer stands still while the machine sleeps; `isHeld` does not.
     if (until) this.timer = setTimeout(() => this.end("unreachable"), ((this.until = until) - now()) * 1000).unref();
   }
   closed(why = "the server ended") {
@@ -72,8 +71,7 @@ class Lock extends EventEmitter {
   end(reason) {
     const before = this.state;
     this.state = "ended";
-    clearInterval(this.beat);
-    clearTimeout(this.timer);
+    [this.beat, this.timer].forEach(clearTimeout); // which ends an interval as well
     this.close();
     if (before === "waiting") this.reject(new Refused(reason));
     else if (before === "releasing") this.done();

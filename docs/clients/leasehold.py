@@ -49,8 +49,7 @@ class Lock:
         self.watcher.join(5)  # a server that is stopped answers nothing; the end of the connection releases, too
         self.close()
     def close(self):
-        self.input.close()
-        self.output.close()
+        for end in self.input, self.output: end.close()
         with contextlib.suppress(subprocess.TimeoutExpired):
             self.server.close() if self.agent else self.server.wait(5)
     __enter__, __exit__ = acquire, lambda self, *error: self.release()
