@@ -165,19 +165,23 @@ fn node_takes_part_by_an_agent() {
     takes_part(&mut node(), true);
 }
 
+/// A script of a shell, which finds the client at `$1` and the program in its path.
+fn script(shell: &str, text: &str, place: &Place) -> Command {
+    let program = Path::new(env!("CARGO_BIN_EXE_leasehold")).parent().unwrap();
+    let path = format!("{}:{}", program.display(), std::env::var("PATH").unwrap());
+    let mut script = Command::new(shell);
+    script.args(["-c", text, shell]).arg(clients()).env("PATH", path).env("LEASEHOLD_BACKEND", place.backend());
+    script
+}
+
 #[test]
 fn scripts_take_part_by_hold() {
     let server = needs("redis-server", Server::start_blocking(&[]));
     let place = Place::at(format!("redis://127.0.0.1:{}/0", server.port()));
-    let program = Path::new(env!("CARGO_BIN_EXE_leasehold")).parent().unwrap();
-    let path = format!("{}:{}", program.display(), std::env::var("PATH").unwrap());
     let _busy = place.hold("busy");
     for shell in ["sh", "bash"].into_iter().filter(|shell| find(shell).is_some()) {
         let holder = place.hold("k");
-        let mut command = Command::new(shell);
-        command.args(["-c", SHELL, shell]).arg(clients());
-        command.env("PATH", &path).env("LEASEHOLD_BACKEND", place.backend());
-        let mut script = Running::start(&mut command);
+        let mut script = Running::start(&mut script(shell, SHELL, &place));
         assert_eq!(holder.end().code, Some(0));
         let held = script.line();
         assert!(held.strip_prefix("held ").is_some_and(|token| token.parse::<u64>().is_ok()), "{shell}: {held}");
@@ -196,11 +200,8 @@ fn scripts_take_part_by_hold() {
 #[test]
 fn a_script_that_is_killed_releases() {
     let place = Place::file();
-    let program = Path::new(env!("CARGO_BIN_EXE_leasehold")).parent().unwrap();
-    let path = format!("{}:{}", program.display(), std::env::var("PATH").unwrap());
-    let mut command = Command::new("sh");
-    command.args(["-c", r#". "$1/leasehold.sh"; lock k; echo held; read -r line"#, "sh"]).arg(clients());
-    let mut script = Running::start(command.env("PATH", path).env("LEASEHOLD_BACKEND", place.backend()));
+    let text = r#". "$1/leasehold.sh"; lock k; echo held; read -r line"#;
+    let mut script = Running::start(&mut script("sh", text, &place));
     script.expect_line("held");
     script.signal(Signal::KILL);
     eventually_some("the lock is free", || (place.code(&["run", "-n", "k", "--", "true"]) == 0).then_some(()));
@@ -271,11 +272,9 @@ fn node_is_told_why_it_is_refused_and_releases_at_an_agent_that_is_stopped() {
 #[test]
 fn a_script_that_ends_before_its_children_sends_no_signal_to_the_number_it_had() {
     let place = Place::file();
-    let program = Path::new(env!("CARGO_BIN_EXE_leasehold")).parent().unwrap();
-    let path = format!("{}:{}", program.display(), std::env::var("PATH").unwrap());
-    let mut script = Command::new("sh");
-    script.args(["-c", r#". "$1/leasehold.sh"; lock k || exit; sleep 1 & exit 0"#, "sh"]).arg(clients());
-    let ended = script.env("PATH", path).env("LEASEHOLD_BACKEND", place.backend()).output().unwrap();
+    // The outer one reaps the inner one: a signal would still reach a process that has ended and that nobody has waited for.
+    let text = r#"sh -c '. "$1/leasehold.sh"; lock k || exit; sleep 1 & exit 0' sh "$1"; true"#;
+    let ended = script("sh", text, &place).output().unwrap();
     // Until the last of them has ended, because they have its standard error: a signal that misses is told there.
     assert!(ended.status.success() && ended.stderr.is_empty(), "{ended:?}");
 }
