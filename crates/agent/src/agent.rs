@@ -19,7 +19,7 @@ use tokio::task::JoinSet;
 use crate::connection::{Begin, End, Stop, Suspended, serve};
 use crate::peer::Peer;
 use crate::policy::{Limits, Policy};
-use crate::protocol::{Answer, Refusal, Request, VERSION};
+use crate::protocol::{Refusal, Request};
 use crate::socket::{Socket, bind};
 use crate::systemd::{Handed, Systemd, from_memory, handed, in_memory};
 
@@ -166,7 +166,7 @@ impl Agent {
             self.shared.discount(peer.uid, Limits { keys: 0, connections: 1 });
             let refusal = Refusal::full(format!("a user has {limit} connections at most"));
             // Nothing was written before, so that there is room for it.
-            let _ = stream.try_write(&[Answer::Leasehold(VERSION).line(), Answer::from(&refusal).line()].concat());
+            let _ = stream.try_write(&refusal.at_the_door());
             return;
         }
         self.spawn(stream, peer, Begin::Ask);

@@ -106,6 +106,11 @@ impl Refusal {
     pub fn ending() -> Self {
         Self { kind: Some(ErrorKind::Unavailable), message: "the server ends".to_owned(), retry: true }
     }
+
+    /// All that the server says to a client that it does not serve.
+    pub fn at_the_door(&self) -> Vec<u8> {
+        [Answer::Leasehold(VERSION).line(), Answer::from(self).line()].concat()
+    }
 }
 
 impl From<Error> for Refusal {
@@ -147,7 +152,7 @@ pub fn parse(line: &[u8]) -> Result<Line, Refusal> {
         (1, None) => {
             let fields = object.into_iter().collect();
             let request: Request = serde_json::from_value(Value::Object(fields))
-                .map_err(|error| Refusal::usage(format!("a request is not understood: {error:.200}")))?;
+                .map_err(|error| Refusal::usage(format!("a request is not understood: {:.200}", error.to_string())))?;
             request.check().map(|()| Line::Lock(Box::new(request)))
         }
         (0, _) => Err(Refusal::usage("a line asks for nothing: it has one of lock, keys, elect and release")),
@@ -386,6 +391,8 @@ mod tests {
             assert!(refused(line).contains(why), "{line}: {}", refused(line));
         }
         assert!(matches!(parsed(" \r"), Ok(Line::Alive)), "Enter ends a connection");
+        let long = refused(&format!(r#"{{"lock":"k","mode":"{}"}}"#, "x".repeat(60_000)));
+        assert!(long.contains("xxx") && long.len() < 300, "the client's own text comes back whole: {}", long.len());
         let many: Vec<String> = (0..65).map(|n| n.to_string()).collect();
         assert!(refused(&serde_json::json!({ "keys": many }).to_string()).contains("1 to 64 keys"));
         assert_eq!(parsed(r#"{"lock":""}"#).unwrap_err().kind, Some(ErrorKind::InvalidKey));

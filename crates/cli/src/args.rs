@@ -18,7 +18,7 @@ use crate::store_commands::{
     AcquireArgs, BenchArgs, HealArgs, HoldArgs, MigrateArgs, ReleaseArgs, RenewArgs, WaitArgs,
 };
 use crate::suggestion::advise;
-use crate::values::{key, lease, period};
+use crate::values::{key, lease, patience, period};
 #[cfg(feature = "watch")]
 use crate::watch::WatchArgs;
 
@@ -322,12 +322,8 @@ impl RunArgs {
 
     /// How long it waits, for the lock and for a store that cannot be reached yet.
     pub(crate) fn patience(&self) -> Wait {
-        match self.wait {
-            _ if self.nonblock => Wait::Never,
-            Some(limit) => Wait::UpTo(limit),
-            None if self.once_per.is_some() => Wait::Never,
-            None => Wait::Forever,
-        }
+        let asks_once = self.once_per.is_some() && self.wait.is_none();
+        patience(self.nonblock || asks_once, self.wait)
     }
 
     /// The command, with its arguments.

@@ -13,6 +13,7 @@ use crate::report::Report;
 use crate::run::default_label;
 use crate::signals::Signals;
 use crate::store_commands::{AcquireArgs, ReleaseArgs, RenewArgs, WaitArgs};
+use crate::values::patience;
 
 /// `leasehold wait`: asks until nobody holds the key. Returns the exit code.
 pub(crate) async fn wait(args: &WaitArgs, store: &StoreArgs, report: Report) -> Result<u8, Failure> {
@@ -20,7 +21,7 @@ pub(crate) async fn wait(args: &WaitArgs, store: &StoreArgs, report: Report) -> 
     let mut signals = Signals::catch()?;
     let clock = Clock::system();
     let started = clock.now();
-    let patience = args.wait.map_or(Wait::Forever, Wait::UpTo);
+    let patience = patience(false, args.wait);
     let locks = signals.or(choose(store)?.connect_within(Purpose::Look, patience, report)).await??;
     let mut pause = Duration::from_millis(20);
     loop {
@@ -44,11 +45,7 @@ pub(crate) async fn acquire(args: &AcquireArgs, store: &StoreArgs, report: Repor
     let mut signals = Signals::catch()?;
     let clock = Clock::system();
     let started = clock.now();
-    let patience = match args.wait {
-        _ if args.nonblock => Wait::Never,
-        Some(limit) => Wait::UpTo(limit),
-        None => Wait::Forever,
-    };
+    let patience = patience(args.nonblock, args.wait);
     let choice = choose(store)?;
     choice.tell_of_default(report);
     let locks = signals.or(choice.connect_within(Purpose::Lock, patience, report)).await??;

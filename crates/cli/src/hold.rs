@@ -1,6 +1,6 @@
 use std::io::IsTerminal;
 
-use leasehold_agent::{Access, Answer, Begin, End, Refusal, Request, Stop, VERSION, serve};
+use leasehold_agent::{Access, Begin, End, Refusal, Request, Stop, serve};
 use rustix::process::Signal;
 use tokio::io::{AsyncWriteExt, stdin, stdout};
 
@@ -83,8 +83,7 @@ fn exit_code(end: &End, codes: Codes) -> u8 {
 /// Tells the client that there is no store.
 async fn refuse(refusal: &Refusal) {
     let mut output = stdout();
-    let lines = [Answer::Leasehold(VERSION).line(), Answer::from(refusal).line()].concat();
     // An error could be told to the client only.
-    let _ = output.write_all(&lines).await;
+    let _ = output.write_all(&refusal.at_the_door()).await;
     let _ = output.flush().await;
 }

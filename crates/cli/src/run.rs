@@ -1,4 +1,3 @@
-use std::ops::AsyncFnOnce;
 use std::slice;
 use std::time::Duration;
 

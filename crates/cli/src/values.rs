@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use leasehold::{LockKey, LockOptions};
+use leasehold::{LockKey, LockOptions, Wait};
 
 use crate::duration;
 
@@ -23,4 +23,13 @@ pub(crate) fn period(text: &str) -> Result<Duration, String> {
     let period = duration::parse(text)?;
     let taken = (Duration::from_secs(1)..=LockOptions::MAX_TTL).contains(&period);
     if taken { Ok(period) } else { Err("it takes 1s to 24h".to_owned()) }
+}
+
+/// How long a program waits that may name a limit, or that it does not wait.
+pub(crate) fn patience(nonblock: bool, limit: Option<Duration>) -> Wait {
+    match limit {
+        _ if nonblock => Wait::Never,
+        Some(limit) => Wait::UpTo(limit),
+        None => Wait::Forever,
+    }
 }

@@ -201,7 +201,8 @@ impl<'a> Run<'a> {
             let may_pass = few
                 && !failed.tests.is_empty()
                 && (failed.unasked || !failed.tests.iter().any(|test| test.contains(NEVER_AGAIN)));
-            for test in failed.tests.split_off(if may_pass { 0 } else { failed.tests.len() }) {
+            let asked_again = if may_pass { std::mem::take(&mut failed.tests) } else { Vec::new() };
+            for test in asked_again {
                 if self.passes_alone(failed.program, failed.part, &test)? {
                     let mut state = lock(&self.state);
                     (state.tally.failed, state.tally.passed) = (state.tally.failed - 1, state.tally.passed + 1);

@@ -26,6 +26,8 @@ pub struct Namespace {
     text: String,
     /// `{namespace:`, encoded.
     head: String,
+    /// The slot of the head and four zeros.
+    zeros: u16,
 }
 
 /// The names that belong to one key of a [`Namespace`].
@@ -33,6 +35,8 @@ pub struct Namespace {
 pub struct KeyNames {
     /// `{namespace:key}`, encoded.
     tag: String,
+    /// As of the namespace.
+    zeros: u16,
 }
 
 /// The last part of the name of a counter.
@@ -82,7 +86,8 @@ impl Namespace {
 
     fn of_text(text: String) -> Self {
         let head = format!("{{{}:", utf8_percent_encode(&text, &IN_NAMESPACE));
-        Self { text, head }
+        let zeros = redis_keyslot(&[&head.as_bytes()[1..], &[0; 4]].concat());
+        Self { text, head, zeros }
     }
 
     /// The names of one key.
@@ -91,7 +96,7 @@ impl Namespace {
         tag.push_str(&self.head);
         tag.extend(utf8_percent_encode(key.as_str(), &IN_KEY));
         tag.push('}');
-        KeyNames { tag }
+        KeyNames { tag, zeros: self.zeros }
     }
 
     /// The name of something that belongs to the namespace and to no key: `{namespace:}:part`.
@@ -149,8 +154,7 @@ impl KeyNames {
     pub(crate) fn write_counter(&self, to: &mut String) {
         // The first of a name, because the namespace has its own encoded.
         let head = &self.tag[..self.tag.find(':').map_or(0, |colon| colon + 1)];
-        let zeros = redis_keyslot(&[&head.as_bytes()[1..], &[0; 4]].concat());
-        let word = WORDS[usize::from(redis_keyslot(self.tag.as_bytes()) ^ zeros)];
+        let word = WORDS[usize::from(redis_keyslot(self.tag.as_bytes()) ^ self.zeros)];
         to.push_str(head);
         to.extend(word.map(char::from));
         to.push_str("}:");
