@@ -1,16 +1,22 @@
 //! Group commit, for the authors of backends: what many callers ask for at the same time goes to the store together.
 
+mod queue;
+
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::task::Poll;
 use std::time::Duration;
 
-use tokio::sync::oneshot;
+use futures::poll;
+use tokio::runtime::Handle;
+use tokio::sync::{OwnedMutexGuard, oneshot};
 use tokio::task::yield_now;
 use tokio::time::timeout;
 
+pub use self::queue::{Limits, Queue};
 use crate::{BoxFuture, Error, ErrorKind, Home, Result};
 
-/// Operations of one kind, each on one row, which a server carries out alone, or several by one statement.
+/// Operations of one kind, which a server carries out alone, or several together.
 pub trait Operations: Send + Sync + 'static {
     /// What is asked for.
     type Request: Send + Sync + 'static;
@@ -18,14 +24,29 @@ pub trait Operations: Send + Sync + 'static {
     type Answer: Send + 'static;
     /// The operation that errors name.
     const NAME: &'static str;
+    /// How many go together. By default all that wait, up to 64: beyond 64 rows the server's time for each no longer falls, and all
+    /// of them stay locked longer.
+    const LIMITS: Limits = Limits { in_flight: 1, least: 64, most: 64 };
 
-    /// The name of the row.
-    fn row(request: &Self::Request) -> &[u8];
+    /// The name of the row that only one operation of a batch may touch. `None`: a batch may have several for one key, which are carried
+    /// out in the order in which they came.
+    fn row(request: &Self::Request) -> Option<&[u8]>;
+
+    /// Whether another operation may be in the batch of this one.
+    fn alike(_one: &Self::Request, _another: &Self::Request) -> bool {
+        true
+    }
+
+    /// How long operations wait for those in flight. Whatever keeps those for longer, a row or a connection, keeps nobody else. 25 ms by
+    /// default.
+    fn patience(&self) -> Duration {
+        Duration::from_millis(25)
+    }
 
     /// Carries out one operation.
     fn alone<'a>(&'a self, request: &'a Self::Request) -> BoxFuture<'a, Result<Self::Answer>>;
 
-    /// Carries out several, on different rows, which are sorted by their names, and answers in this order.
+    /// Carries out several, sorted by their [`row`](Self::row)s, and answers in this order.
     fn together<'a>(&'a self, requests: &'a [&'a Self::Request]) -> BoxFuture<'a, Result<Answers<Self>>>;
 }
 
@@ -45,25 +66,14 @@ pub struct GroupCommit<O: Operations>(Arc<Lane<O>>);
 #[derive(Clone, Debug, Default)]
 pub struct Turns(Arc<tokio::sync::Mutex<()>>);
 
-/// Largest batch. Beyond 64 rows the server's time for each no longer falls, and all of them stay locked longer.
-const MAX_BATCH: usize = 64;
-
-/// How long operations wait for the one in flight, or the batch. Whatever keeps that one for longer, a row or a connection,
-/// keeps nobody else.
-const PATIENCE: Duration = Duration::from_millis(25);
+type Turn = OwnedMutexGuard<()>;
 
 struct Lane<O: Operations> {
     operations: O,
     enabled: bool,
     turns: Turns,
     home: Option<Home>,
-    state: Mutex<State<O>>,
-}
-
-struct State<O: Operations> {
-    /// Somebody only if something is in flight, which looks here when it is back.
-    waiting: Vec<Waiting<O>>,
-    in_flight: bool,
+    queue: Mutex<Queue<Waiting<O>>>,
 }
 
 struct Waiting<O: Operations> {
@@ -71,17 +81,12 @@ struct Waiting<O: Operations> {
     answer: oneshot::Sender<Result<O::Answer>>,
 }
 
-enum Admission<O: Operations> {
-    InFlight(O::Request, Flight<O>),
-    Waiting(oneshot::Receiver<Result<O::Answer>>),
-}
-
 impl<O: Operations> GroupCommit<O> {
     /// Carries out each operation alone unless it is `enabled`. Its batches take turns with those of the others that have
     /// these `turns`.
     pub fn new(operations: O, enabled: bool, turns: &Turns) -> Self {
-        let state = Mutex::new(State { waiting: Vec::new(), in_flight: false });
-        Self(Arc::new(Lane { operations, enabled, turns: turns.clone(), home: Home::here(), state }))
+        let queue = Mutex::new(Queue::new(O::LIMITS));
+        Self(Arc::new(Lane { operations, enabled, turns: turns.clone(), home: Home::here(), queue }))
     }
 
     /// Carries out an operation, with others if others come in at the same time.
@@ -96,22 +101,32 @@ impl<O: Operations> GroupCommit<O> {
         if !self.0.enabled {
             return self.alone(request);
         }
-        match self.0.enter(request) {
-            Admission::InFlight(request, flight) => Box::pin(async move {
+        let mut queue = self.0.queue();
+        if queue.admits_one() {
+            drop(queue);
+            let flight = Flight(Arc::clone(&self.0));
+            return Box::pin(async move {
                 let mut work = self.0.operations.alone(&request);
-                if let Ok(answer) = timeout(PATIENCE, &mut work).await {
+                if let Ok(answer) = timeout(self.0.operations.patience(), &mut work).await {
                     return answer;
                 }
                 drop(flight);
                 work.await
-            }),
-            Admission::Waiting(answer) => Box::pin(async {
-                answer.await.unwrap_or_else(|_| {
-                    let error = Error::new(ErrorKind::Indeterminate, O::NAME);
-                    Err(error.detail("the runtime that was sending it ended"))
-                })
-            }),
+            });
         }
+        let (answer, answered) = oneshot::channel();
+        queue.wait(Waiting { request, answer });
+        let is_full = queue.is_full();
+        drop(queue);
+        if is_full {
+            Batches::send(&self.0, None);
+        }
+        Box::pin(async {
+            answered.await.unwrap_or_else(|_| {
+                let error = Error::new(ErrorKind::Indeterminate, O::NAME);
+                Err(error.detail("the runtime that was sending it ended"))
+            })
+        })
     }
 
     /// Carries out an operation that nobody else is to wait for.
@@ -126,19 +141,15 @@ impl<O: Operations> GroupCommit<O> {
     }
 }
 
-impl<O: Operations> Lane<O> {
-    fn enter(self: &Arc<Self>, request: O::Request) -> Admission<O> {
-        let mut state = self.state();
-        if !state.in_flight {
-            state.in_flight = true;
-            return Admission::InFlight(request, Flight(Arc::clone(self)));
-        }
-        let (answer, answered) = oneshot::channel();
-        state.waiting.push(Waiting { request, answer });
-        Admission::Waiting(answered)
+impl Turns {
+    async fn take(&self) -> Turn {
+        Arc::clone(&self.0).lock_owned().await
     }
+}
 
-    async fn deliver(self: Arc<Self>, batch: Vec<Waiting<O>>) {
+impl<O: Operations> Lane<O> {
+    /// Carries out a batch and hands out its answers: `apart` from every other batch, until the turn that this returns is over.
+    async fn deliver(self: Arc<Self>, batch: Vec<Waiting<O>>, apart: bool) -> Option<Turn> {
         let requests: Vec<_> = batch.iter().map(|waiting| &waiting.request).collect();
         let answers = match &*requests {
             [request] => vec![Some(self.operations.alone(request).await)],
@@ -148,12 +159,14 @@ impl<O: Operations> Lane<O> {
                 requests.iter().map(|_| (!refused).then(|| Err(failed.retell()))).collect()
             }),
         };
+        let turn = if apart { Some(self.turns.take().await) } else { None };
         for (waiting, answer) in batch.into_iter().zip(answers) {
             match answer {
                 Some(answer) => drop(waiting.answer.send(answer)),
                 None => self.deliver_alone(waiting),
             }
         }
+        turn
     }
 
     /// If the task never ends, its caller hears that the runtime did.
@@ -164,8 +177,8 @@ impl<O: Operations> Lane<O> {
         });
     }
 
-    fn state(&self) -> MutexGuard<'_, State<O>> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    fn queue(&self) -> MutexGuard<'_, Queue<Waiting<O>>> {
+        self.queue.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -174,61 +187,92 @@ struct Flight<O: Operations>(Arc<Lane<O>>);
 
 impl<O: Operations> Drop for Flight<O> {
     fn drop(&mut self) {
-        let mut state = self.0.state();
-        if state.waiting.is_empty() {
-            state.in_flight = false;
+        let mut queue = self.0.queue();
+        if queue.is_empty() {
+            queue.landed(1);
             return;
         }
-        drop(state);
-        let batches = Batches { lane: Arc::clone(&self.0), ended: false };
-        if let Some(runtime) = Home::for_all(self.0.home.as_ref()) {
-            // In a task of its own, which nobody can cancel.
-            runtime.spawn(batches.run());
-        }
+        drop(queue);
+        Batches::send(&self.0, Some(1));
     }
 }
 
 /// One batch after the other in flight, as long as somebody waits.
 struct Batches<O: Operations> {
     lane: Arc<Lane<O>>,
+    /// How many operations the batch in flight carries.
+    carries: Option<usize>,
     ended: bool,
 }
 
 impl<O: Operations> Batches<O> {
+    /// Sends batches once what is in flight, and `carries` so many, is answered. In a task of its own, which nobody can cancel.
+    fn send(lane: &Arc<Lane<O>>, carries: Option<usize>) {
+        let batches = Self { lane: Arc::clone(lane), carries, ended: false };
+        if let Some(runtime) = Home::for_all(lane.home.as_ref()) {
+            runtime.spawn(batches.run());
+        }
+    }
+
     async fn run(mut self) {
+        let lane = Arc::clone(&self.lane);
+        let alternates = O::LIMITS.in_flight == 1;
+        // On one thread, what two batches send after answers that came together would reach the server together, and so on
+        // for ever: it would idle while this process works, and the other way round.
+        let apart = !alternates && Handle::current().metrics().num_workers() == 1;
+        let mut turn = None;
         loop {
-            let turn = Arc::clone(&self.lane.turns.0).lock_owned().await;
+            if alternates {
+                turn = Some(lane.turns.take().await);
+            }
             let Some(batch) = self.next() else { break };
-            let mut delivery = Box::pin(Arc::clone(&self.lane).deliver(batch));
-            if timeout(PATIENCE, &mut delivery).await.is_err() {
+            let many = batch.len() > 1;
+            let mut delivery = Box::pin(Arc::clone(&lane).deliver(batch, apart));
+            let mut sent = poll!(&mut delivery).map(Some);
+            if !alternates {
+                drop(turn.take());
+            }
+            if sent.is_pending() {
+                sent = Poll::Ready(timeout(lane.operations.patience(), &mut delivery).await.ok());
+            }
+            turn = if let Poll::Ready(Some(next)) = sent {
+                next
+            } else {
                 // If the task never ends, its callers hear that the runtime did.
                 tokio::spawn(delivery);
+                None
+            };
+            if many {
+                // The callers that just got their answers may ask again at once, and are then sent together again.
+                yield_now().await;
             }
-            drop(turn);
-            // The callers that just got their answers may ask again at once, and are then sent together again.
-            yield_now().await;
         }
+        drop(turn);
     }
 
     /// The next batch, sorted: of those that came first, one for each row.
     fn next(&mut self) -> Option<Vec<Waiting<O>>> {
-        let mut state = self.lane.state();
-        // Nobody wants to know any more.
-        state.waiting.retain(|waiting| !waiting.answer.is_closed());
-        let mut first = std::mem::take(&mut state.waiting);
-        let behind = first.split_off(first.len().min(MAX_BATCH));
-        first.sort_by(|one, other| O::row(&one.request).cmp(O::row(&other.request)));
-        let mut batch: Vec<Waiting<O>> = Vec::with_capacity(first.len());
-        for waiting in first {
-            match batch.last() {
-                Some(last) if O::row(&last.request) == O::row(&waiting.request) => state.waiting.push(waiting),
-                _ => batch.push(waiting),
-            }
+        let mut queue = self.lane.queue();
+        if let Some(carried) = self.carries.take() {
+            queue.landed(carried);
         }
-        state.waiting.extend(behind);
-        self.ended = batch.is_empty();
-        state.in_flight = !self.ended;
-        (!self.ended).then_some(batch)
+        // Nobody wants to know any more.
+        queue.retain(|waiting| !waiting.answer.is_closed());
+        let Some(mut batch) = queue.next(|first, one| O::alike(&first.request, &one.request)) else {
+            self.ended = true;
+            return None;
+        };
+        batch.sort_by(|one, other| O::row(&one.request).cmp(&O::row(&other.request)));
+        let mut again = Vec::new();
+        let mut first: Vec<Waiting<O>> = Vec::with_capacity(batch.len());
+        for waiting in batch {
+            let row = O::row(&waiting.request);
+            let is_there = row.is_some() && first.last().is_some_and(|last| O::row(&last.request) == row);
+            if is_there { again.push(waiting) } else { first.push(waiting) }
+        }
+        queue.put_back(again);
+        self.carries = Some(first.len());
+        Some(first)
     }
 }
 
@@ -238,9 +282,11 @@ impl<O: Operations> Drop for Batches<O> {
             return;
         }
         let waiting = {
-            let mut state = self.lane.state();
-            state.in_flight = false;
-            std::mem::take(&mut state.waiting)
+            let mut queue = self.lane.queue();
+            if let Some(carried) = self.carries.take() {
+                queue.landed(carried);
+            }
+            queue.give_up()
         };
         for Waiting { answer, .. } in waiting {
             let error = Error::new(ErrorKind::Unavailable, O::NAME);
@@ -265,6 +311,9 @@ mod tests {
 
     use super::*;
 
+    /// As all have it by default.
+    const PATIENCE: Duration = Duration::from_millis(25);
+
     /// Counts the batches in flight, and keeps their rows.
     #[derive(Default)]
     struct InFlight {
@@ -281,8 +330,8 @@ mod tests {
         type Answer = ();
         const NAME: &'static str = "wait";
 
-        fn row(request: &[u8; 1]) -> &[u8] {
-            request
+        fn row(request: &[u8; 1]) -> Option<&[u8]> {
+            Some(request)
         }
 
         fn alone<'a>(&'a self, _: &'a [u8; 1]) -> BoxFuture<'a, Result<()>> {

@@ -60,7 +60,7 @@ pub use ext::LockerExt;
 pub use ext_rw::RwLockerExt;
 pub use finding::{Finding, Health};
 pub use future::BoxFuture;
-pub use group_commit::{Answers, GroupCommit, Operations, Turns};
+pub use group_commit::{Answers, GroupCommit, Limits, Operations, Queue, Turns};
 pub use guard::{DetachedLock, Guard, GuardHandle, LockGuard, ReadGuard};
 pub use holder::{Cursor, Holder, Holders, Page};
 pub use home::Home;

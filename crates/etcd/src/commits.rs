@@ -25,8 +25,8 @@ impl Operations for Commits {
     type Answer = TxnResponse;
     const NAME: &'static str = "acquire or release";
 
-    fn row((line, _): &Commit) -> &[u8] {
-        line
+    fn row((line, _): &Commit) -> Option<&[u8]> {
+        Some(line)
     }
 
     fn alone<'a>(&'a self, (_, txn): &'a Commit) -> BoxFuture<'a, Result<TxnResponse>> {

@@ -184,8 +184,8 @@ impl Operations for Claims {
     type Answer = Attempt;
     const NAME: &'static str = "acquire";
 
-    fn row((name, _): &Self::Request) -> &[u8] {
-        name
+    fn row((name, _): &Self::Request) -> Option<&[u8]> {
+        Some(name)
     }
 
     fn alone<'a>(&'a self, (name, claim): &'a Self::Request) -> BoxFuture<'a, Result<Attempt>> {

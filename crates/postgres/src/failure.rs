@@ -35,14 +35,15 @@ pub(crate) fn classify(operation: &'static str, failure: &Failure, sent: bool, s
     (error, remedy)
 }
 
+const BROKE: &str = "the connection broke; is it a PostgreSQL server or a pooler?";
+
 /// Why there is no connection, where the system says so.
 fn not_there(failure: &Failure) -> &'static str {
     let why = failure.source().and_then(|source| source.downcast_ref::<std::io::Error>());
     match why.map(std::io::Error::kind) {
         Some(std::io::ErrorKind::ConnectionRefused) => "nothing listens there; is the server running?",
-        Some(std::io::ErrorKind::UnexpectedEof | std::io::ErrorKind::ConnectionReset) => {
-            "the connection broke; is it a PostgreSQL server or a pooler?"
-        }
+        Some(std::io::ErrorKind::UnexpectedEof | std::io::ErrorKind::ConnectionReset) => BROKE,
+        None if failure.is_closed() => BROKE,
         _ if why.is_some_and(|why| why.to_string().contains("lookup")) => "the host name cannot be resolved",
         _ => "",
     }

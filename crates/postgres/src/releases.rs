@@ -27,8 +27,8 @@ impl Operations for Releases {
     type Answer = LeaseStatus;
     const NAME: &'static str = "release";
 
-    fn row((name, _): &Self::Request) -> &[u8] {
-        name
+    fn row((name, _): &Self::Request) -> Option<&[u8]> {
+        Some(name)
     }
 
     fn alone<'a>(&'a self, request: &'a Self::Request) -> BoxFuture<'a, Result<LeaseStatus>> {

@@ -1,10 +1,9 @@
-use std::collections::VecDeque;
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::Duration;
 
 use leasehold_core::clock::Moment;
-use leasehold_core::{Error, ErrorKind, OwnerId, Result};
+use leasehold_core::{Error, ErrorKind, Limits, OwnerId, Queue, Result};
 use leasehold_redis::KeyNames;
 use tokio::sync::oneshot;
 
@@ -12,14 +11,8 @@ use crate::attempt::RegisteredAttempt;
 use crate::batch::{Batch, Claiming, Context, Releasing, Step, Verdict};
 use crate::tally::Tally;
 
-/// Largest batch. Beyond that a node's time for each step no longer falls, and other clients wait longer.
-const MAX_BATCH: usize = 32;
-
-/// While so many batches wait for a majority of the nodes, steps wait for each other.
-const MAX_IN_FLIGHT: usize = 2;
-
-/// Smallest share of a batch, where steps wait: below, the round trip is most of what they cost.
-const MIN_BATCH: usize = 4;
+/// Beyond 32 steps a node's time for each no longer falls, and other clients wait longer.
+const LIMITS: Limits = Limits { in_flight: 2, least: 4, most: 32 };
 
 /// The nodes as they are asked together: what goes to all of them, first rounds and releases, goes in batches, of which each
 /// node gets the same. A step is sent at once as long as that keeps up.
@@ -32,27 +25,19 @@ struct Shared {
     context: Arc<Context>,
     /// Whether steps wait for each other.
     grouped: bool,
-    queue: Mutex<Queue>,
-}
-
-#[derive(Default)]
-struct Queue {
-    waiting: VecDeque<Step>,
-    in_flight: usize,
-    /// How many steps the batches in flight have.
-    carried: usize,
+    queue: Mutex<Queue<Step>>,
 }
 
 /// The room of a batch in flight. When it drops, the steps that wait are sent.
 struct Flight {
     shared: Weak<Shared>,
-    carries: usize,
+    carries: Option<usize>,
 }
 
 impl Fleet {
     /// Steps wait for each other if they are `grouped`.
     pub(crate) fn new(context: Context, grouped: bool) -> Self {
-        Self(Arc::new(Shared { context: Arc::new(context), grouped, queue: Mutex::default() }))
+        Self(Arc::new(Shared { context: Arc::new(context), grouped, queue: Mutex::new(Queue::new(LIMITS)) }))
     }
 
     /// The first round of an attempt, until its vote is decided. What comes later is seen to in the background: what a slow
@@ -79,89 +64,62 @@ impl Fleet {
     }
 
     fn enter(&self, step: Step) {
-        let mut queue = self.0.queue();
-        let is_free = queue.in_flight < MAX_IN_FLIGHT && queue.waiting.is_empty();
-        if is_free || !self.0.grouped {
-            let flight = self.0.take_off(&mut queue, 1);
-            drop(queue);
-            self.0.send(vec![step], flight);
-            return;
+        if !self.0.grouped {
+            return self.0.send(vec![step], None);
         }
-        queue.waiting.push_back(step);
-        if queue.waiting.len() >= MAX_BATCH {
-            let steps = queue.next(MAX_BATCH);
-            let flight = self.0.take_off(&mut queue, steps.len());
+        let mut queue = self.0.queue();
+        if queue.admits_one() {
             drop(queue);
-            self.0.send(steps, flight);
+            return self.0.send(vec![step], Some(1));
+        }
+        queue.wait(step);
+        if queue.is_full() {
+            self.0.send_waiting(queue);
         }
     }
 }
 
 impl Shared {
-    fn take_off(self: &Arc<Self>, queue: &mut Queue, carries: usize) -> Flight {
-        queue.in_flight += 1;
-        queue.carried += carries;
-        Flight { shared: Arc::downgrade(self), carries }
-    }
-
     /// In a task of its own, which no caller can cancel. If it never runs, its steps are told that they were interrupted.
-    fn send(self: &Arc<Self>, steps: Vec<Step>, flight: Flight) {
-        let batch = Batch::new(Arc::clone(&self.context), steps);
-        self.context.background.run(batch.run(flight));
+    fn send(self: &Arc<Self>, steps: Vec<Step>, carries: Option<usize>) {
+        let flight = Flight { shared: Arc::downgrade(self), carries };
+        self.context.background.run(Batch::new(Arc::clone(&self.context), steps).run(flight));
     }
 
     /// Sends what waits, as far as there is room.
-    fn send_waiting(self: &Arc<Self>) {
-        let mut queue = self.queue();
+    fn send_waiting(self: &Arc<Self>, mut queue: MutexGuard<'_, Queue<Step>>) {
         // Nobody wants to know any more.
-        queue.waiting.retain(Step::is_wanted);
-        if queue.waiting.is_empty() || queue.in_flight >= MAX_IN_FLIGHT {
-            return;
-        }
-        let even = (queue.waiting.len() + queue.carried).div_ceil(MAX_IN_FLIGHT);
-        let steps = queue.next(even.clamp(MIN_BATCH, MAX_BATCH));
-        let flight = self.take_off(&mut queue, steps.len());
+        queue.retain(Step::is_wanted);
+        // The nodes are given so long for all of them.
+        let steps = queue.next(|first, step| first.limit() == step.limit());
         drop(queue);
-        self.send(steps, flight);
+        if let Some(steps) = steps {
+            let carries = Some(steps.len());
+            self.send(steps, carries);
+        }
     }
 
-    fn queue(&self) -> MutexGuard<'_, Queue> {
+    fn queue(&self) -> MutexGuard<'_, Queue<Step>> {
         self.queue.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
-impl Queue {
-    /// The next steps, at most so many, with one limit: the nodes are given so long for all of them.
-    fn next(&mut self, most: usize) -> Vec<Step> {
-        let limit = self.waiting.front().map(Step::limit);
-        let alike = self.waiting.iter().take(most).take_while(|step| Some(step.limit()) == limit).count();
-        self.waiting.drain(..alike).collect()
     }
 }
 
 impl Drop for Flight {
     fn drop(&mut self) {
-        let Some(shared) = self.shared.upgrade() else { return };
-        {
-            let mut queue = shared.queue();
-            queue.in_flight -= 1;
-            queue.carried -= self.carries;
-        }
+        let (Some(shared), Some(carries)) = (self.shared.upgrade(), self.carries) else { return };
+        let mut queue = shared.queue();
+        queue.landed(carries);
         // Outside of a runtime nothing can be sent: it is shutting down.
         if tokio::runtime::Handle::try_current().is_ok() {
-            shared.send_waiting();
+            shared.send_waiting(queue);
         } else {
-            shared.queue().waiting.clear();
+            drop(queue.give_up());
         }
     }
 }
 
 impl fmt::Debug for Fleet {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let queue = self.0.queue();
-        f.debug_struct("Fleet")
-            .field("waiting", &queue.waiting.len())
-            .field("in_flight", &queue.in_flight)
-            .finish_non_exhaustive()
+        f.debug_struct("Fleet").field("queue", &self.0.queue).finish_non_exhaustive()
     }
 }

@@ -98,8 +98,8 @@ mod tests {
         type Answer = Attempt;
         const NAME: &'static str = "claim";
 
-        fn row((name, _): &NamedClaim) -> &[u8] {
-            name
+        fn row((name, _): &NamedClaim) -> Option<&[u8]> {
+            Some(name)
         }
 
         fn alone<'a>(&'a self, _: &'a NamedClaim) -> BoxFuture<'a, Result<Attempt>> {

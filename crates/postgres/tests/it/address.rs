@@ -3,7 +3,9 @@
 use std::time::Duration;
 
 use futures::FutureExt;
-use leasehold_postgres::{Attempt, Backed, Backend, Claim, Error, ErrorKind, LockKey, Mode, Postgres};
+use leasehold_postgres::{
+    Attempt, Backed, Backend, Claim, Error, ErrorKind, LocalHandoff, LockKey, LockerExt, Mode, Postgres,
+};
 use leasehold_testkit::{corpus_of_urls, eventually, shown, test};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpListener;
@@ -144,6 +146,50 @@ async fn whatever_the_url_is_it_is_understood_or_refused_and_its_password_is_not
             format!("{} {error:?}", shown(&error))
         }
     });
+}
+
+#[test]
+async fn why_there_is_no_connection_is_said_and_where() {
+    let deaf = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let hangs_up = deaf.local_addr().unwrap().to_string();
+    tokio::spawn(async move {
+        while let Ok((client, _)) = deaf.accept().await {
+            drop(client)
+        }
+    });
+    for (place, why) in [
+        ("127.0.0.1:1", "nothing listens there"),
+        ("[::1]:1", "postgres://[::1]:1"),
+        ("no-such-host.invalid", "the host name cannot be resolved"),
+        (&hangs_up, "the connection broke; is it a PostgreSQL server"),
+    ] {
+        let url = format!("postgres://u@{place}/db?sslmode=disable");
+        let error = Postgres::connect(&url).await.map(drop).unwrap_err();
+        assert!(shown(&error).contains(why), "{place}: {}", shown(&error));
+    }
+}
+
+#[test(server)]
+async fn what_the_builder_says_wins_over_the_url() {
+    let server = server(&[]).await;
+    let url = format!("{}&namespace=theirs", server.url_of("leasehold", "p-canary"));
+    for handoff in [LocalHandoff::new().age(Duration::from_secs(5)), LocalHandoff::off()] {
+        let builder = Postgres::builder().url(&url);
+        let builder = builder.namespace("ours").group_commit(false).local_handoff(handoff);
+        let shown = format!("{builder:?}");
+        assert!(shown.contains("ours") && shown.contains("false") && !shown.contains("canary"), "{shown}");
+        let locks = builder.connect().await.unwrap();
+        let shown = format!("{locks:?}");
+        assert!(shown.contains("127.0.0.1") && !shown.contains("canary"), "{shown}");
+        let held = locks.lock("k").await.unwrap();
+        assert_eq!(number(&server.url(), "SELECT count(*) FROM leasehold.locks WHERE name = 'ours\\000k'").await, 1);
+        let mut next = Box::pin(locks.lock("k"));
+        assert!((&mut next).now_or_never().is_none());
+        let before = held.fencing_token().unwrap().get();
+        held.release().await.unwrap();
+        let next = next.await.unwrap().fencing_token().unwrap().get();
+        assert_eq!(next == before + 1, handoff != LocalHandoff::off(), "{before} {next}");
+    }
 }
 
 #[test]

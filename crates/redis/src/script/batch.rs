@@ -22,15 +22,14 @@ impl Request {
     }
 }
 
-/// Puts the calls of one function next to each other, those of the first function first, so that they are few runs. Calls for
-/// one key stay in the order in which they came: a release that went ahead of the claim that it takes back would leave a lock
-/// that nobody has.
-pub(super) fn sort<R>(functions: &ScriptFunctions, requests: &mut [R], request: impl Fn(&R) -> &Request) {
+/// The calls of one function next to each other, those of the first function first, so that they are few runs; and the place of
+/// each among `requests`. Calls for one key stay in the order in which they came: a release that went ahead of the claim that it
+/// takes back would leave a lock that nobody has.
+pub(super) fn sorted<'r>(functions: &ScriptFunctions, requests: &[&'r Request]) -> (Vec<usize>, Vec<&'r Request>) {
     let mut ranks: Vec<(usize, &str)> = Vec::with_capacity(requests.len());
     let mut highest = 0;
-    for one in &*requests {
-        let one = request(one);
-        let ((place, count), key) = (functions.place(one.function), one.key());
+    for request in requests {
+        let ((place, count), key) = (functions.place(request.function), request.key());
         let mut rank = place;
         // Only a call that would go ahead of others can go ahead of one for its own key.
         if place < highest {
@@ -41,12 +40,10 @@ pub(super) fn sort<R>(functions: &ScriptFunctions, requests: &mut [R], request: 
         highest = highest.max(rank);
         ranks.push((rank, key));
     }
-    if !ranks.is_sorted_by_key(|(rank, _)| *rank) {
-        let ranks: Vec<usize> = ranks.into_iter().map(|(rank, _)| rank).collect();
-        let mut ranks = ranks.into_iter();
-        // The ranks are asked for once each, in the order of the requests.
-        requests.sort_by_cached_key(|_| ranks.next());
-    }
+    let mut order: Vec<usize> = (0..requests.len()).collect();
+    order.sort_by_key(|place| ranks[*place].0);
+    let requests = order.iter().map(|place| requests[*place]).collect();
+    (order, requests)
 }
 
 /// The keys of requests, and their runs, as `batch.lua` takes them; and how many keys there are.
@@ -96,14 +93,15 @@ mod tests {
         Request { function, arguments, limit: Duration::from_secs(1) }
     }
 
-    fn sorted(requests: &mut [Request]) -> Vec<String> {
-        sort(&ScriptFunctions::new(&FUNCTIONS), requests, |request| request);
-        requests.iter().map(|request| format!("{} {}", request.function.name(), request.arguments.get(1))).collect()
+    fn in_order(requests: &[Request]) -> Vec<String> {
+        let (order, sorted) = sorted(&ScriptFunctions::new(&FUNCTIONS), &requests.iter().collect::<Vec<_>>());
+        assert!(order.iter().zip(&sorted).all(|(place, request)| std::ptr::eq(&raw const requests[*place], *request)));
+        sorted.iter().map(|request| format!("{} {}", request.function.name(), request.arguments.get(1))).collect()
     }
 
     #[test]
     fn releases_go_ahead_but_not_ahead_of_a_claim_of_the_same_key() {
-        let mut requests = [
+        let requests = [
             request(&CLAIM, "a 1 ttl"),
             request(&RELEASE, "b 2"),
             request(&RELEASE, "a 1"),
@@ -113,8 +111,9 @@ mod tests {
             request(&RELEASE, "d 6"),
         ];
         let expected = ["release 2", "release 6", "claim 1", "claim 3", "release 1", "release 5", "claim 4"];
-        assert_eq!(sorted(&mut requests), expected);
-        assert_eq!(sorted(&mut requests[2..4]), ["claim 1", "claim 3"]);
+        assert_eq!(in_order(&requests), expected);
+        let requests = [request(&CLAIM, "a 1 ttl"), request(&CLAIM, "c 3 ttl")];
+        assert_eq!(in_order(&requests), ["claim 1", "claim 3"]);
     }
 
     #[test]
@@ -122,19 +121,19 @@ mod tests {
         let chain = |key| {
             ["1", "2"].map(|n| [request(&CLAIM, &format!("{key} {n} ttl")), request(&RELEASE, &format!("{key} {n}"))])
         };
-        let mut requests: Vec<_> = chain("a").into_iter().chain(chain("b")).flatten().collect();
+        let requests: Vec<_> = chain("a").into_iter().chain(chain("b")).flatten().collect();
         let expected = ["claim 1", "claim 1", "release 1", "release 1", "claim 2", "claim 2", "release 2", "release 2"];
-        assert_eq!(sorted(&mut requests), expected);
+        assert_eq!(in_order(&requests), expected);
 
-        let mut requests = [
+        let requests = [
             request(&RELEASE, "a 1"),
             request(&FIRST, "a 2"),
             request(&RELEASE, "a 3"),
             request(&CLAIM, "b 4 ttl"),
             request(&RELEASE, "b 5"),
         ];
-        sort(&ScriptFunctions::new(&THREE), &mut requests, |request| request);
-        let order: Vec<_> = requests.iter().map(|request| request.arguments.get(1)).collect();
+        let (_, sorted) = sorted(&ScriptFunctions::new(&THREE), &requests.iter().collect::<Vec<_>>());
+        let order: Vec<_> = sorted.iter().map(|request| request.arguments.get(1)).collect();
         assert_eq!(order, ["1", "4", "2", "3", "5"]);
     }
 

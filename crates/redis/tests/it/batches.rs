@@ -177,34 +177,27 @@ async fn one_that_is_given_less_time_fails_alone() {
 }
 
 #[test]
-async fn when_the_server_dies_what_was_sent_is_unknown_and_the_rest_was_not_done() {
-    let mut server = needs("redis-server", Server::start(&[]).await);
-    let store = open(server.url(), MINUTE, true).await;
-    server.pause();
-    let mut all = begin((0..ENOUGH + FULL + 5).map(|number| add(&store, number, None))).await;
-    // The full batch is sent by a task of its own.
-    tokio::time::sleep(Duration::from_millis(100)).await;
-    assert!(poll!(&mut all).is_pending());
-    server.kill();
-    let kinds = kinds(&all.await);
-    assert!(kinds[..ENOUGH + FULL].iter().all(|kind| *kind == Some(ErrorKind::Indeterminate)), "{kinds:?}");
-    assert!(kinds[ENOUGH + FULL..].iter().all(|kind| *kind == Some(ErrorKind::Unavailable)), "{kinds:?}");
-    server.restart().await;
-    eventually("it goes on", async || add(&store, "k", None).await.is_ok()).await;
-}
-
-#[test]
-async fn behind_a_server_that_falls_silent_nobody_waits_for_longer_than_one_command() {
-    let server = needs("redis-server", Server::start(&[]).await);
-    let store = open(server.url(), Duration::from_millis(500), true).await;
-    server.pause();
-    let all = begin((0..ENOUGH + 5).map(|number| add(&store, number, None))).await;
-    let kinds = kinds(&tokio::time::timeout(MINUTE, all).await.expect("an end"));
-    server.resume();
-    assert!(kinds[..ENOUGH].iter().all(|kind| *kind == Some(ErrorKind::Indeterminate)), "{kinds:?}");
-    assert!(kinds[ENOUGH..].iter().all(|kind| *kind == Some(ErrorKind::Unavailable)), "{kinds:?}");
-    eventually("it goes on", async || add(&store, "k", None).await.is_ok()).await;
-    assert_eq!(server.ask(&["EXISTS", "2", "3", "4", "5", "6"]).await.number(), 0, "what was not sent was not done");
+async fn when_the_server_dies_or_falls_silent_everybody_is_told_and_it_goes_on() {
+    for dies in [true, false] {
+        let mut server = needs("redis-server", Server::start(&[]).await);
+        let limit = Duration::from_secs(1);
+        let store = open(server.url(), limit, true).await;
+        server.pause();
+        let all = begin((0..ENOUGH + FULL + 5).map(|number| add(&store, number, None))).await;
+        if dies {
+            server.kill();
+        }
+        let kinds = kinds(&tokio::time::timeout(MINUTE, all).await.expect("an end"));
+        assert!(kinds[..ENOUGH].iter().all(|kind| *kind == Some(ErrorKind::Indeterminate)), "{kinds:?}");
+        let is_transient = |kind| matches!(kind, Some(ErrorKind::Indeterminate | ErrorKind::Unavailable));
+        assert!(kinds.into_iter().all(is_transient));
+        if dies {
+            server.restart().await;
+        } else {
+            server.resume();
+        }
+        eventually("it goes on", async || add(&store, "k", None).await.is_ok()).await;
+    }
 }
 
 #[test]

@@ -69,40 +69,33 @@ const MYSQL_CRATE: Crate = Crate {
     equivalent: MYSQL,
 };
 
+#[rustfmt::skip]
 const POSTGRES_CRATE: Crate = Crate {
     package: "leasehold-postgres",
     root: "crates/postgres/src/lib.rs",
     sources: "crates/postgres/src",
-    tests: &[(
-        "crates/postgres",
-        &[
-            "lib",
-            SCRIPTS,
-            "address",
-            "sql",
-            "settings",
-            "faults",
-            "contention",
-            "pooler",
-            "tls",
-            "standby",
-            "driver",
-            "conformance",
-        ],
-    )],
+    tests: &[
+        ("crates/postgres", &["lib", SCRIPTS, "address", "sql", "settings", "contention", "pooler", "tls", "standby", "faults"]),
+        ("crates/cli", &["doctor::postgres"]),
+        ("crates/postgres", SUITES),
+    ],
     equivalent: POSTGRES,
 };
 
+#[rustfmt::skip]
 const ETCD_CRATE: Crate = Crate {
     package: "leasehold-etcd",
     root: "crates/etcd/src/lib.rs",
     sources: "crates/etcd/src",
-    tests: &[(
-        "crates/etcd",
-        &["lib", SCRIPTS, "settings", "clients", "waiters", "late", "tls", "members", "driver", "conformance"],
-    )],
+    tests: &[
+        ("crates/etcd", &["lib", SCRIPTS, "settings", "clients", "waiters", "late", "tls", "members"]),
+        ("crates/cli", &["doctor::etcd"]),
+        ("crates/etcd", SUITES),
+    ],
     equivalent: ETCD,
 };
+
+const SUITES: &[&str] = &["conformance", "driver"];
 
 /// The crate with this name, whose tests find the servers in this environment.
 pub(super) fn subject(name: &str, servers: &[(&'static str, String)]) -> Result<Subject, String> {
@@ -123,7 +116,7 @@ pub(super) fn subject(name: &str, servers: &[(&'static str, String)]) -> Result<
         sources: driver.sources,
         left_out: &[],
         looks: looks(&driver, servers),
-        patience: Patience { slower: 4, least: Duration::from_secs(60) },
+        patience: Patience { slower: 6, least: Duration::from_secs(60) },
         asks_twice: true,
         at_once: 3,
         equivalent: driver.equivalent,

@@ -68,7 +68,7 @@ impl<'s> Run<'s> {
         let patience = (self.took * self.subject.patience.slower).max(self.subject.patience.least);
         let tried = || at(self.subject, self.look, self.program, environment, only, patience);
         let end = tried()?;
-        if self.subject.asks_twice && end != End::Survived { tried() } else { Ok(end) }
+        if self.subject.asks_twice && matches!(end, End::Noticed(_)) { tried() } else { Ok(end) }
     }
 }
 

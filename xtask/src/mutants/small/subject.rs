@@ -91,7 +91,7 @@ pub(super) struct Subject {
     pub(super) left_out: &'static [&'static str],
     pub(super) looks: Vec<Look>,
     pub(super) patience: Patience,
-    /// Whether tests that fail or do not end have to do so again, because a busy machine may have disturbed them.
+    /// Whether tests that fail have to do so again, because a busy machine may have disturbed them.
     pub(super) asks_twice: bool,
     /// How many mutants run at the same time, for each processor.
     pub(super) at_once: usize,
