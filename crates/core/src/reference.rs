@@ -52,6 +52,8 @@ pub(crate) struct Key<E> {
     pub(crate) epoch: u64,
     /// The leases that were ended by force (C6).
     pub(crate) forced: Vec<Lease<E>>,
+    /// How many of these, at the end, one step ended: the last one that ended any.
+    pub(crate) forced_at_once: usize,
 }
 
 /// The answer to a claim.
@@ -67,7 +69,7 @@ pub(crate) enum Claimed<E> {
 impl<E: End> Key<E> {
     /// A key that nobody has had, in a store whose epochs begin behind this one.
     pub(crate) fn new(epoch: u64) -> Self {
-        Self { leases: Vec::new(), epoch, forced: Vec::new() }
+        Self { leases: Vec::new(), epoch, forced: Vec::new(), forced_at_once: 0 }
     }
 
     /// Takes out the leases that have ended: no step sees them (C3, C8).
@@ -145,6 +147,9 @@ impl<E: End> Key<E> {
     pub(crate) fn force(&mut self, only: Option<u64>) -> Vec<Lease<E>> {
         let meant = |lease: &mut Lease<E>| only.is_none_or(|epoch| epoch == lease.epoch);
         let ended: Vec<_> = self.leases.extract_if(.., meant).collect();
+        if !ended.is_empty() {
+            self.forced_at_once = ended.len();
+        }
         self.forced.extend_from_slice(&ended);
         ended
     }

@@ -6,7 +6,7 @@ use std::time::Duration;
 use super::context::{AMPLE, TestContext, eventually, once, patient};
 use crate::conformance::verdict::{Failure, Verdict, ensure};
 use crate::conformance::{Fault, Op, TestClient};
-use crate::{Capability, ErrorKind, LockKey, ReadGuard, Wait};
+use crate::{Attempt, Capability, Claim, ErrorKind, LockKey, Mode, ReadGuard, Wait};
 
 const LONG: Duration = Duration::from_secs(600);
 
@@ -59,6 +59,29 @@ pub(super) async fn c29_no_writer_comes_between_a_writer_and_the_reader_that_it_
     let verdict = rounds.await;
     others.iter().for_each(tokio::task::JoinHandle::abort);
     verdict
+}
+
+/// The number of the reader counts for whoever is granted next, also within one moment of the clock.
+pub(super) async fn c29_who_reads_beside_a_writer_that_became_a_reader_has_a_larger_number(
+    context: TestContext,
+) -> Verdict {
+    const ROUNDS: usize = 64;
+    let (ours, theirs, key) = (context.client().await?, context.client().await?, context.key());
+    for _ in 0..ROUNDS {
+        let writes = Claim::new(&key, Mode::Exclusive, LONG);
+        // Where the clock allows no other epoch yet, the next round asks again, and without a pause before the step that counts.
+        let Attempt::Granted { epoch: written } = ours.store.try_acquire(&writes).await? else { continue };
+        let [reads, beside] = [(); 2].map(|()| Claim::new(&key, Mode::Shared, LONG));
+        let read = ours.store.steps().downgrade(&writes.grant(written), &reads).await?;
+        let next = theirs.store.try_acquire(&beside).await?;
+        let (Attempt::Granted { epoch: read }, Attempt::Granted { epoch: next }) = (read, next) else {
+            return Err(Failure(format!("the downgrade was answered {read:?}, and a reader beside it {next:?}")));
+        };
+        ensure!(written < read && read < next, "{written:?} wrote, became the reader {read:?}, and then came {next:?}");
+        ours.store.release(&reads.grant(read)).await?;
+        theirs.store.release(&beside.grant(next)).await?;
+    }
+    Ok(())
 }
 
 pub(super) async fn c29_the_reader_has_texts_of_its_own(context: TestContext) -> Verdict {

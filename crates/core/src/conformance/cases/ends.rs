@@ -89,6 +89,12 @@ pub(super) async fn c06_after_closing_no_step_is_carried_out(context: TestContex
     ensure!(claimed.is_err(), "a claim after closing: {claimed:?}");
     let seen = soon("a look after closing ends", ours.store.steps().inspect(&key)).await?;
     ensure!(seen.is_err(), "a look after closing: {seen:?}");
+    let listed = soon("a listing after closing ends", ours.store.steps().list(key.as_str(), None)).await?;
+    ensure!(listed.is_err(), "a listing after closing: {listed:?}");
+    let forced = soon("a forced release after closing ends", ours.store.steps().force_release(&key, None)).await?;
+    ensure!(forced.is_err(), "a forced release after closing: {forced:?}");
+    let released = soon("a release after closing ends", ours.store.release(&claim.grant(None))).await?;
+    ensure!(released.is_err(), "a release after closing: {released:?}");
     theirs.finds_it_free(&key).await
 }
 

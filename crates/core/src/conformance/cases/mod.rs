@@ -211,6 +211,7 @@ const CASES: &[Case] = cases! {
     attach::c28_an_attached_lock_is_renewed_and_learns_of_its_loss [Detach]
 
     downgrade::c29_no_writer_comes_between_a_writer_and_the_reader_that_it_becomes [Shared]
+    downgrade::c29_who_reads_beside_a_writer_that_became_a_reader_has_a_larger_number [Fencing, Shared]
     downgrade::c29_the_reader_has_texts_of_its_own [Shared]
     downgrade::c29_a_writer_that_was_taken_away_becomes_no_reader [Shared]
     downgrade::c29_a_downgrade_that_fails_or_is_cancelled_leaves_nothing [Shared]

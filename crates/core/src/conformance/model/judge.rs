@@ -372,10 +372,13 @@ impl Judge {
         }
     }
 
-    /// Whether the lease was the last one that was granted, and would go on. What came before, a store need not remember.
+    /// Whether the lease was ended by the last forced release, alone or with the readers beside it, of whom one was granted last, and
+    /// would go on. What came before, a store need not remember.
     fn must_tell(&self, key: &Key<Span>, grant: &GrantRef, at: Asked) -> bool {
-        let last = key.forced.last().filter(|lease| lease.is(grant) && lease.epoch == key.epoch);
-        self.claims.has(Capability::ForceNotice) && last.is_some_and(|lease| lease.ends.from > at.answered)
+        let at_once = &key.forced[key.forced.len().saturating_sub(key.forced_at_once)..];
+        let is_last = at_once.iter().any(|lease| lease.epoch == key.epoch);
+        let goes_on = at_once.iter().any(|lease| lease.is(grant) && lease.ends.from > at.answered);
+        self.claims.has(Capability::ForceNotice) && is_last && goes_on
     }
 
     /// Whether these leases are shown, each as it is, and no other.

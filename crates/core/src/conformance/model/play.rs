@@ -66,19 +66,22 @@ pub(super) struct Play {
     clock: Clock,
     judge: Judge,
     had: Vec<Had>,
-    /// The last take-over, to be sent once more.
-    taken: Option<(GrantRef, OwnerId)>,
+    /// The take-overs, to be sent once more.
+    taken: Vec<(GrantRef, OwnerId)>,
     told: String,
 }
 
 type Played<T = ()> = Result<T, End>;
+
+/// One in the line of a store: its client, its claim, its first lease, and when it has to ask again.
+type Placed = (usize, Claim, Duration, Duration);
 
 impl Play {
     pub(super) fn new(clients: &[Arc<TestClient>], claims: &Capabilities, key: LockKey) -> Self {
         let (clients, clock) = (clients.to_vec(), Clock::system());
         let (judge, claims) = (Judge::new(claims.clone()), claims.clone());
         let told = format!("the key {key:?}\n");
-        Self { clients, claims, key, clock, judge, had: Vec::new(), taken: None, told }
+        Self { clients, claims, key, clock, judge, had: Vec::new(), taken: Vec::new(), told }
     }
 
     /// Plays the moves, and frees the key.
@@ -219,20 +222,21 @@ impl Play {
     fn note(&mut self, by: usize, claim: &Claim, answer: &Answer) {
         if let Answer::Attempt(Attempt::Granted { epoch }) = answer {
             // What an owner took over is not taken over again by a message that comes twice, once it has another lease.
-            self.taken = self.taken.take().filter(|(_, owner)| *owner != claim.owner);
+            self.taken.retain(|(_, owner)| *owner != claim.owner);
             // The judge counts for a store that gives no epochs.
             let epoch = epoch.or_else(|| self.judge.epoch_of(claim.owner));
             self.had.push(Had { grant: claim.grant(epoch), by });
         }
     }
 
-    async fn take_over(&mut self, of: Which, by: usize, ttl: Duration, again: bool) -> Played {
-        let taken = self.taken.clone().filter(|_| again);
+    async fn take_over(&mut self, of: Which, by: usize, ttl: Duration, again: Option<usize>) -> Played {
+        // Also one behind which the grant went on to another: its new owner does not hold it any more.
+        let taken = again.and_then(|back| self.taken.iter().rev().nth(back).cloned());
         let Some(had) = self.which(of) else { return Ok(()) };
         let (grant, owner) = taken.unwrap_or_else(|| (had.grant, OwnerId::random()));
         let answer = self.ask(by, Step::TakeOver(grant.clone(), owner, ttl)).await?;
         if matches!(&answer, Answer::Statuses(statuses) if statuses[..] == [crate::LeaseStatus::Held]) {
-            self.taken = Some((grant.clone(), owner));
+            self.taken.push((grant.clone(), owner));
             self.had.push(Had { grant: GrantRef { owner, ..grant }, by });
         }
         Ok(())
@@ -297,7 +301,7 @@ impl Play {
     async fn line(&mut self, waiting: usize, leaves: Option<usize>, ended: Ended, ttl: Duration) -> Played {
         let in_the_way = self.in_the_way(Mode::Exclusive);
         let Some(last) = in_the_way.last().cloned() else { return Ok(()) };
-        let (joined, mut line) = (self.clock.now(), VecDeque::new());
+        let (joined, mut line) = (self.clock.now(), VecDeque::<Placed>::new());
         for by in (last.by + 1..).take(waiting) {
             let claim = Claim { waits: true, ..Claim::new(&self.key, Mode::Exclusive, ttl) };
             let told = self.ask(by, Step::Claim(claim.clone())).await?;
@@ -335,12 +339,31 @@ impl Play {
             let granted = Some((Claim { ttl: lease, ..claim.clone() }, joined));
             let answer = self.ask_as(by, Step::Claim(claim.clone()), granted).await?;
             self.note(by, &claim, &answer);
+            self.is_told_who_holds(&line, &answer).await?;
             if let (false, Some(served)) = (line.is_empty(), self.had.last().cloned()) {
                 self.ask(by, Step::Release(served.grant)).await?;
             }
         }
         self.judge.has_turns(self.clock.now());
         Ok(())
+    }
+
+    /// Who waits behind one that was served is told of that one, and no more of who held the key when it came.
+    async fn is_told_who_holds(&mut self, line: &VecDeque<Placed>, served: &Answer) -> Played {
+        let (Some((by, behind, ..)), Answer::Attempt(Attempt::Granted { epoch })) = (line.back(), served) else {
+            return Ok(());
+        };
+        let store = Arc::clone(&self.clients[by % self.clients.len()].store);
+        let answer = carry_out(store.steps(), &self.key, &Step::Claim(behind.clone())).await;
+        let told = self.describe(*by, &Step::Claim(behind.clone()), &answer);
+        let _ = writeln!(self.told, "{told}");
+        match answer {
+            Ok(Answer::Attempt(Attempt::Queued { epoch_of_holder: Some(told), .. })) if Some(told) < *epoch => {
+                let why = format!("who waits is told that the holder has the epoch {told}");
+                Err(End::Wrong(Wrong { clause: "C1", why }, self.told.clone()))
+            }
+            _ => Ok(()),
+        }
     }
 
     /// The grants that stay in the way of this mode.

@@ -27,7 +27,8 @@ pub(super) enum Move {
         of: Which,
         by: usize,
         ttl: Ttl,
-        again: bool,
+        /// Not this one, but a take-over that there was, so many before the last one.
+        again: Option<usize>,
     },
     Downgrade {
         of: Which,
@@ -231,7 +232,9 @@ fn a_move(claims: &Capabilities) -> BoxedStrategy<Move> {
     let waits = any::<bool>().prop_map(move |one| one && waits);
     let claim = (by.clone(), mode.clone(), Ttl::any(), of, waits, text.clone())
         .prop_map(|(by, mode, ttl, of, waits, text)| Move::Claim { by, mode, ttl, of, waits, text });
-    let take_over = (which.clone(), by.clone(), Ttl::any(), one_in(3))
+    let again = one_in(3).prop_flat_map(|again| (Just(again), 0..2_usize));
+    let again = again.prop_map(|(again, back)| again.then_some(back));
+    let take_over = (which.clone(), by.clone(), Ttl::any(), again)
         .prop_map(|(of, by, ttl, again)| Move::TakeOver { of, by, ttl, again });
     let downgrade = (which.clone(), Ttl::any(), text).prop_map(|(of, ttl, text)| Move::Downgrade { of, ttl, text });
     let until = prop_oneof![(0..40_u64).prop_map(Until::Millis), (0..70_u64).prop_map(Until::End)];
