@@ -17,7 +17,7 @@ use tokio::sync::watch;
 use tokio::task::JoinSet;
 
 use crate::connection::{Begin, End, Stop, Suspended, serve};
-use crate::peer::Peer;
+use crate::peer::{Peer, accounts};
 use crate::policy::{Limits, Policy};
 use crate::protocol::{Refusal, Request};
 use crate::socket::{Socket, bind};
@@ -74,6 +74,12 @@ impl Agent {
     pub fn why_not_handed_over(&self) -> Option<&'static str> {
         let why = self.shared.locks.capabilities().why_not(Capability::Detach)?;
         (self.systemd.room() > 0).then_some(why)
+    }
+
+    /// Whom the policy names although this host does not know them: their lines allow nobody anything.
+    #[must_use]
+    pub fn strangers(&self) -> Vec<String> {
+        self.shared.policy.strangers(&accounts("/etc/passwd"), &accounts("/etc/group"))
     }
 
     /// Serves at the socket that systemd hands over, else at one at `path`, until `told_to_end`. Then either everything is

@@ -18,7 +18,6 @@ impl Peer {
     /// Reads the names of users and groups at each call, so that a change counts for the next client.
     pub(crate) fn of(credentials: &UCred) -> Self {
         let (uid, gid) = (credentials.uid(), credentials.gid());
-        let accounts = |file: &str| fs::read_to_string(file).unwrap_or_default();
         let user = user_name(&accounts("/etc/passwd"), uid);
         let names = Names {
             user: user.iter().cloned().chain([uid.to_string()]).collect(),
@@ -38,6 +37,11 @@ impl Peer {
     pub(crate) fn label(&self, own: Option<&str>) -> String {
         own.map_or_else(|| self.label.clone(), |own| format!("{} ({own})", self.label))
     }
+}
+
+/// A file of users or groups.
+pub(crate) fn accounts(file: &str) -> String {
+    fs::read_to_string(file).unwrap_or_default()
 }
 
 fn user_name(passwd: &str, uid: u32) -> Option<String> {

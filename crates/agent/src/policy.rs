@@ -74,6 +74,19 @@ impl Policy {
         Ok(Self { rules: rules.collect::<Result<_, _>>()? })
     }
 
+    /// Whom the lines name and these two files do not know, such as a user that is misspelt.
+    pub(crate) fn strangers(&self, passwd: &str, group: &str) -> Vec<String> {
+        let knows = |accounts: &str, name: &str| {
+            accounts.lines().any(|line| line.split(':').next() == Some(name)) || name.parse::<u32>().is_ok()
+        };
+        let stranger = |rule: &Rule| match &rule.who {
+            Who::User(user) if !knows(passwd, user) => Some(format!("user:{user}")),
+            Who::Group(name) if !knows(group, name) => Some(format!("group:{name}")),
+            _ => None,
+        };
+        self.rules.iter().filter_map(stranger).collect()
+    }
+
     /// Refuses a key that no line allows.
     pub(crate) fn check(&self, names: &Names, key: &str) -> Result<(), Refusal> {
         let mut allowing = self.of(names).filter(|rule| key.starts_with(&rule.prefix));
@@ -160,6 +173,13 @@ mod tests {
         assert_eq!(policy.limits(&grace), Limits { keys: 1, ..Limits::default() });
         assert!(Policy::open().check(&grace, "any").is_ok());
         assert!(Policy::parse("").unwrap().check(&ada, "any").is_err());
+    }
+
+    #[test]
+    fn whom_the_host_does_not_know_is_told() {
+        let policy = Policy::parse("user:ada *\nuser:adda *\nuser:1234 *\ngroup:ada *\ngroup:locks *\n* *").unwrap();
+        let strangers = policy.strangers("root:x:0:0\nada:x:1000:100::/home/ada:/bin/sh\n", "locks:x:100:ada\n");
+        assert_eq!(strangers, ["user:adda", "group:ada"]);
     }
 
     #[test]

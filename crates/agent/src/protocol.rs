@@ -7,7 +7,7 @@ use leasehold_core::{
     Clock, Error, ErrorKind, FencingToken, Holder, Holders, LockKey, LockOptions, Mode, Moment, Result, Wait,
 };
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
+use serde_json::{Map, Value};
 
 /// The version of the protocol, which the first line of the server says.
 pub const VERSION: u32 = 1;
@@ -150,14 +150,24 @@ pub fn parse(line: &[u8]) -> Result<Line, Refusal> {
     match (asked, object.get("release")) {
         (1, Some(Value::Bool(true))) => Ok(Line::Release),
         (1, None) => {
-            let fields = object.into_iter().collect();
-            let request: Request = serde_json::from_value(Value::Object(fields))
-                .map_err(|error| Refusal::usage(format!("a request is not understood: {:.200}", error.to_string())))?;
+            let fields = object.into_iter().filter(|(_, value)| !value.is_null()).collect();
+            let request =
+                read(fields).map_err(|why| Refusal::usage(format!("a request is not understood: {why:.200}")))?;
             request.check().map(|()| Line::Lock(Box::new(request)))
         }
         (0, _) => Err(Refusal::usage("a line asks for nothing: it has one of lock, keys, elect and release")),
         _ => Err(Refusal::usage("a line asks for one thing: lock, keys, elect, or release with true")),
     }
+}
+
+/// Reads the fields of a request, or says which of them is wrong, and why.
+fn read(fields: Map<String, Value>) -> Result<Request, String> {
+    let read = |fields| serde_json::from_value::<Request>(Value::Object(fields));
+    read(fields.clone()).map_err(|error| {
+        let alone = fields.into_iter().map(|(name, value)| (name.clone(), read(Map::from_iter([(name, value)]))));
+        let wrong = alone.filter_map(|(name, read)| Some(format!("{name}: {}", read.err()?))).next();
+        wrong.unwrap_or_else(|| error.to_string())
+    })
 }
 
 impl Request {
@@ -363,6 +373,8 @@ mod tests {
         let Line::Lock(several) = parsed(r#"{"keys":["b","a","b"]}"#).unwrap() else { panic!("it is a request") };
         assert_eq!(several.keys().unwrap().iter().map(LockKey::as_str).collect::<Vec<_>>(), ["a", "b"]);
         assert_eq!(several.options().patience(), Wait::Forever);
+        let without = parsed(r#"{"lock":"k","mode":null,"wait_ms":null}"#).unwrap();
+        assert_eq!(without, parsed(r#"{"lock":"k"}"#).unwrap());
         assert_eq!(parsed("{}").unwrap(), Line::Alive);
         assert_eq!(parsed(r#" {"release":true,"x":1} "#).unwrap(), Line::Release);
     }
@@ -378,8 +390,8 @@ mod tests {
             (r#"{"lock":"k","release":true}"#, "one thing"),
             (r#"{"lock":"k","elect":"k"}"#, "one thing"),
             (r#"{"lock":7}"#, "not understood"),
-            (r#"{"lock":"k","wait_ms":-1}"#, "not understood"),
-            (r#"{"lock":"k","mode":"shared"}"#, "not understood"),
+            (r#"{"lock":"k","ttl_ms":9,"wait_ms":-1}"#, "not understood: wait_ms: invalid value"),
+            (r#"{"lock":"k","mode":"shared"}"#, "not understood: mode: unknown variant"),
             (r#"{"lock":""}"#, "key"),
             (r#"{"lock":null}"#, "1 to 64 keys"),
             (r#"{"keys":[]}"#, "1 to 64 keys"),

@@ -23,6 +23,9 @@ pub(crate) async fn agent(args: &AgentArgs, store: &StoreArgs, report: Report) -
     if let Some(why) = agent.why_not_handed_over() {
         report.warn(&format!("a restart releases what is held: {why}"));
     }
+    for stranger in agent.strangers() {
+        report.warn(&format!("the policy names {stranger}, whom /etc/passwd and /etc/group do not know"));
+    }
     let told_to_end = async {
         signals.next_that_ends().await;
     };

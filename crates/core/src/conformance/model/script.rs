@@ -234,8 +234,12 @@ fn a_move(claims: &Capabilities) -> BoxedStrategy<Move> {
         .prop_map(|(by, mode, ttl, of, waits, text)| Move::Claim { by, mode, ttl, of, waits, text });
     let again = one_in(3).prop_flat_map(|again| (Just(again), 0..2_usize));
     let again = again.prop_map(|(again, back)| again.then_some(back));
-    let take_over = (which.clone(), by.clone(), Ttl::any(), again)
-        .prop_map(|(of, by, ttl, again)| Move::TakeOver { of, by, ttl, again });
+    let take_over = (which.clone(), by.clone(), Ttl::any(), again).prop_map(|(of, by, ttl, again)| Move::TakeOver {
+        of,
+        by,
+        ttl,
+        again,
+    });
     let downgrade = (which.clone(), Ttl::any(), text).prop_map(|(of, ttl, text)| Move::Downgrade { of, ttl, text });
     let until = prop_oneof![(0..40_u64).prop_map(Until::Millis), (0..70_u64).prop_map(Until::End)];
     let poll = prop_oneof![mode.clone().prop_map(Poll::Claim), Just(Poll::Inspect), Just(Poll::List)];
