@@ -164,8 +164,8 @@ pub fn parse(line: &[u8]) -> Result<Line, Refusal> {
 fn read(fields: Map<String, Value>) -> Result<Request, String> {
     let read = |fields| serde_json::from_value::<Request>(Value::Object(fields));
     read(fields.clone()).map_err(|error| {
-        let alone = fields.into_iter().map(|(name, value)| (name.clone(), read(Map::from_iter([(name, value)]))));
-        let wrong = alone.filter_map(|(name, read)| Some(format!("{name}: {}", read.err()?))).next();
+        let mut alone = fields.into_iter().map(|(name, value)| (name.clone(), read(Map::from_iter([(name, value)]))));
+        let wrong = alone.find_map(|(name, read)| Some(format!("{name}: {}", read.err()?)));
         wrong.unwrap_or_else(|| error.to_string())
     })
 }

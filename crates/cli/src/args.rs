@@ -1,5 +1,6 @@
 #![allow(clippy::doc_markdown, reason = "these comments are the help texts, which are plain text")]
 
+use std::collections::BTreeSet;
 use std::ffi::OsString;
 use std::path::PathBuf;
 use std::time::Duration;
@@ -219,6 +220,13 @@ pub(crate) struct RunArgs {
     #[arg(short, long)]
     pub(crate) shared: bool,
 
+    /// Lock this key as well: all of the keys, or none; can be given several times
+    ///
+    /// LEASEHOLD_TOKENS is then a JSON object with the token of each key; LEASEHOLD_KEY and LEASEHOLD_TOKEN are those of KEY. The loss of
+    /// one lock counts as that of all.
+    #[arg(short = 'k', long, value_name = "KEY", value_parser = key, conflicts_with_all = ["shared", "permits", "once_per"])]
+    also: Vec<LockKey>,
+
     /// Let N commands run at a time instead of one; each program has to say the same N, up to 32
     ///
     /// Each command runs under a permit: a lock on KEY#00, KEY#01, ..., which is its LEASEHOLD_KEY. LEASEHOLD_TOKEN grows with
@@ -324,6 +332,12 @@ impl RunArgs {
     pub(crate) fn patience(&self) -> Wait {
         let asks_once = self.once_per.is_some() && self.wait.is_none();
         patience(self.nonblock || asks_once, self.wait)
+    }
+
+    /// All keys, sorted, each once.
+    pub(crate) fn keys(&self) -> Vec<LockKey> {
+        let keys: BTreeSet<&LockKey> = self.also.iter().chain([&self.key]).collect();
+        keys.into_iter().cloned().collect()
     }
 
     /// The command, with its arguments.

@@ -12,8 +12,8 @@ use crate::exit;
 use crate::parent_death;
 
 /// The environment variables that the command gets. Values that an outer `leasehold` set are replaced or removed.
-pub(crate) const VARIABLES: [&str; 4] =
-    ["LEASEHOLD_KEY", "LEASEHOLD_TOKEN", "LEASEHOLD_BACKEND", "LEASEHOLD_EXPIRES_IN_MS"];
+pub(crate) const VARIABLES: [&str; 5] =
+    ["LEASEHOLD_KEY", "LEASEHOLD_TOKEN", "LEASEHOLD_TOKENS", "LEASEHOLD_BACKEND", "LEASEHOLD_EXPIRES_IN_MS"];
 
 /// The command, running as the leader of a process group of its own.
 #[derive(Debug)]
@@ -50,7 +50,7 @@ impl Ended {
 
 impl Child {
     /// Starts the command. When this returns, the child has executed the program.
-    pub(crate) fn start(command: &[OsString], variables: [Option<String>; 4]) -> io::Result<Self> {
+    pub(crate) fn start(command: &[OsString], variables: [Option<String>; VARIABLES.len()]) -> io::Result<Self> {
         let (program, args) = command.split_first().ok_or(io::ErrorKind::InvalidInput)?;
         // Subscribed before the command starts, so that its end cannot be missed.
         let changes = unix::signal(SignalKind::child())?;

@@ -36,6 +36,7 @@ mod describe;
 mod detached;
 mod doctor;
 mod fit;
+mod held;
 mod hold;
 mod manual;
 #[cfg(feature = "watch")]

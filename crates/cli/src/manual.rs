@@ -89,6 +89,7 @@ fn environment(command: &str) -> &'static [Entry] {
         LOG,
         ("LEASEHOLD_KEY", "set for the command: the key; with --permits that of the permit"),
         ("LEASEHOLD_TOKEN", "set for the command: the fencing token, larger with every grant of the key"),
+        ("LEASEHOLD_TOKENS", "set for a command under several keys: a JSON object with the token of each"),
         (
             "LEASEHOLD_EXPIRES_IN_MS",
             "set for the command, if the store has leases: what was left of the lease when it was started",

@@ -1,9 +1,10 @@
 use std::slice;
 use std::time::Duration;
 
+use futures::future::join_all;
 use leasehold::{
-    Address, Capability, Clock, Error, ErrorKind, Guard, GuardMode, LockGuard, LockKey, LockOptions, Locker, Locks,
-    LossReason, Mode, ReleaseOutcome, Result, Semaphore, Wait,
+    Address, Capability, Clock, Error, ErrorKind, Exclusive, Guard, GuardMode, LockKey, LockOptions, Locker, LockerExt,
+    Locks, LossReason, Mode, ReleaseOutcome, Result, Semaphore, Wait,
 };
 
 use crate::args::{OnLost, RunArgs, StoreArgs};
@@ -11,6 +12,7 @@ use crate::child::Child;
 use crate::choice::{Purpose, can_detach, choose, close};
 use crate::duration::{millis, spoken};
 use crate::exit::{Codes, Failure};
+use crate::held::Held;
 use crate::report::{Acquired, Report};
 use crate::restarts::Restarts;
 use crate::signals::Signals;
@@ -85,15 +87,16 @@ impl Job<'_> {
     async fn lock_around_it(&self) -> Option<Failure> {
         let args = self.args;
         let outer = std::env::var("LEASEHOLD_TOKEN").ok()?.parse().ok()?;
-        let is_around = std::env::var("LEASEHOLD_KEY").is_ok_and(|key| key == args.key.as_str());
-        if !is_around || args.permits.is_some() || self.joins_a_session || args.patience() != Wait::Forever {
+        let key = std::env::var("LEASEHOLD_KEY").ok()?;
+        let key = args.keys().into_iter().find(|ours| ours.as_str() == key)?;
+        if args.permits.is_some() || self.joins_a_session || args.patience() != Wait::Forever {
             return None;
         }
-        let holders = self.waiting_for(slice::from_ref(&args.key)).look().await.ok()?.holders;
+        let holders = self.waiting_for(slice::from_ref(&key)).look().await.ok()?.holders;
         let holder = holders.iter().find(|holder| holder.token.map(u64::from) == Some(outer))?;
         let excludes_us = !args.shared || holder.mode == Mode::Exclusive;
         excludes_us.then(|| {
-            let (key, who) = (wording::shown(args.key.as_str()), wording::holder(holder));
+            let (key, who) = (wording::shown(key.as_str()), wording::holder(holder));
             Failure::Usage(format!("{key} is held by {who}, for the command that this program is part of"))
         })
     }
@@ -126,24 +129,28 @@ impl Job<'_> {
         if let Some(permits) = args.permits {
             let semaphore = Semaphore::new(store.locker(), &args.key, permits)?;
             let waiting = self.waiting_for(semaphore.slots());
-            let release = async |guard, finished| self.release(guard, finished).await;
-            return self.run_under(semaphore.acquire_with(&options), waiting, signals, release).await;
+            let release = async |held, finished| self.release(held, finished).await;
+            let acquiring = async { Ok(semaphore.acquire_with(&options).await?.map(|permit| vec![permit])) };
+            return self.run_under(acquiring, waiting, signals, release).await;
         }
-        let waiting = self.waiting_for(slice::from_ref(&args.key));
+        let keys = args.keys();
+        let waiting = self.waiting_for(&keys);
         if !args.shared {
             if args.once_per.is_some() {
                 can_detach(store, "acquire")?;
             }
-            let release = async |guard, finished| self.release_or_leave(guard, finished).await;
-            return self.run_under(store.acquire(&args.key, &options), waiting, signals, release).await;
+            let release = async |held, finished| self.release_or_leave(held, finished).await;
+            let acquiring = store.lock_all(keys.clone(), &options);
+            return self.run_under(acquiring, waiting, signals, release).await;
         }
         let Some(readers) = store.rw() else {
             let why = store.capabilities().why_not(Capability::Shared).unwrap_or("it has no readers");
             let refused = Error::new(ErrorKind::Unsupported, "acquire").with_backend(self.backend()).key(&args.key);
             return Err(refused.detail(format!("no shared mode: {why}")).into());
         };
-        let release = async |guard, finished| self.release(guard, finished).await;
-        self.run_under(readers.acquire_read(&args.key, &options), waiting, signals, release).await
+        let release = async |held, finished| self.release(held, finished).await;
+        let acquiring = async { Ok(readers.acquire_read(&args.key, &options).await?.map(|reader| vec![reader])) };
+        self.run_under(acquiring, waiting, signals, release).await
     }
 
     /// The name of the backend.
@@ -158,31 +165,31 @@ impl Job<'_> {
 
     async fn run_under<M: GuardMode>(
         &self,
-        acquiring: impl Future<Output = Result<Option<Guard<M>>>>,
+        acquiring: impl Future<Output = Result<Option<Vec<Guard<M>>>>>,
         waiting: Waiting<'_>,
         signals: &mut Signals,
-        release: impl AsyncFnOnce(Guard<M>, Finished) -> Option<LossReason>,
+        release: impl AsyncFnOnce(Held<M>, Finished) -> Option<LossReason>,
     ) -> Result<Ran, Failure> {
         let args = self.args;
-        let guard = self.acquire(acquiring, waiting, signals).await?;
+        let held = self.acquire(acquiring, waiting, signals).await?;
         let clock = Clock::system();
         let acquired_at = clock.now();
-        let held = || clock.now().since(acquired_at);
-        if let Some(reason) = guard.loss() {
-            return Err(Failure::LostBeforeStart { key: guard.key().clone(), reason });
+        let since_then = || clock.now().since(acquired_at);
+        if let Some((key, reason)) = held.loss() {
+            return Err(Failure::LostBeforeStart { key: key.clone(), reason });
         }
-        let outcome = match self.start(&guard, signals) {
+        let outcome = match self.start(&held, signals) {
             Ok(mut child) => {
                 let since = (clock.clone(), acquired_at);
-                let supervisor = Supervisor::new(&guard, &mut child, args, self.report, since);
+                let supervisor = Supervisor::new(&held, &mut child, args, self.report, since);
                 let (ended, loss) = supervisor.until_it_ends(signals).await;
-                Ok((ended, loss, self.keep(&guard, held(), signals).await))
+                Ok((ended, loss, self.keep(&held, since_then(), signals).await))
             }
             Err(failure) => Err(failure),
         };
-        let held_for = held();
+        let held_for = since_then();
         let succeeded = matches!(&outcome, Ok((ended, None, _)) if ended.exit_code() == 0);
-        let at_release = release(guard, Finished { succeeded, held_for }).await;
+        let at_release = release(held, Finished { succeeded, held_for }).await;
         let (ended, mut loss, kept) = outcome?;
         if let Some(reason) = at_release.filter(|_| !kept && loss.is_none()) {
             self.report.warn(&format!("the lock was lost before the command ended: {reason}"));
@@ -195,10 +202,10 @@ impl Job<'_> {
     /// Waits for the lock, and reports meanwhile how long it takes and who holds it.
     async fn acquire<M: GuardMode>(
         &self,
-        acquiring: impl Future<Output = Result<Option<Guard<M>>>>,
+        acquiring: impl Future<Output = Result<Option<Vec<Guard<M>>>>>,
         mut waiting: Waiting<'_>,
         signals: &mut Signals,
-    ) -> Result<Guard<M>, Failure> {
+    ) -> Result<Held<M>, Failure> {
         let Self { args, report, .. } = self;
         let granted = tokio::select! {
             biased;
@@ -208,29 +215,32 @@ impl Job<'_> {
         };
         waiting.wipe();
         let waited = waiting.waited();
-        let Some(guard) = granted else {
+        let Some(held) = granted.and_then(|all| Held::of(all, &args.key)) else {
             let holders = waiting.look().await.ok();
             return Err(Failure::Busy { key: args.key.clone(), waited, holders });
         };
-        report.acquired(&Acquired {
-            key: guard.key(),
-            backend: &self.place,
-            mode: M::MODE,
-            token: guard.fencing_token(),
-            remaining: lease_left(&guard),
-            waited,
-            after: waiting.holder(),
-        });
-        Ok(guard)
+        for guard in held.all() {
+            report.acquired(&Acquired {
+                key: guard.key(),
+                backend: &self.place,
+                mode: M::MODE,
+                token: guard.fencing_token(),
+                remaining: lease_left(guard.remaining()),
+                waited,
+                after: waiting.holder(),
+            });
+        }
+        Ok(held)
     }
 
-    fn start<M: GuardMode>(&self, guard: &Guard<M>, signals: &mut Signals) -> Result<Child, Failure> {
+    fn start<M: GuardMode>(&self, held: &Held<M>, signals: &mut Signals) -> Result<Child, Failure> {
         signals.catch_those_of_a_terminal()?;
         let variables = [
-            Some(guard.key().as_str().to_owned()),
-            guard.fencing_token().map(|token| token.to_string()),
+            Some(held.first.key().as_str().to_owned()),
+            held.first.fencing_token().map(|token| token.to_string()),
+            held.tokens(),
             Some(self.address.public().to_owned()),
-            lease_left(guard).map(|left| millis(left).to_string()),
+            lease_left(held.remaining()).map(|left| millis(left).to_string()),
         ];
         let command = self.args.command();
         let child = Child::start(&command, variables).map_err(|cause| {
@@ -242,12 +252,12 @@ impl Job<'_> {
     }
 
     /// Keeps the lock until the time of `--min-hold` is over, or a signal comes. Returns false if it was over already.
-    async fn keep<M: GuardMode>(&self, guard: &Guard<M>, held: Duration, signals: &mut Signals) -> bool {
-        let left = self.args.min_hold.and_then(|least| least.checked_sub(held)).filter(|_| guard.loss().is_none());
+    async fn keep<M: GuardMode>(&self, held: &Held<M>, held_for: Duration, signals: &mut Signals) -> bool {
+        let left = self.args.min_hold.and_then(|least| least.checked_sub(held_for)).filter(|_| held.loss().is_none());
         let Some(left) = left else { return false };
         tokio::select! {
             biased;
-            reason = guard.lost() => self.report.warn(&format!("lost before --min-hold was over: {reason}")),
+            reason = held.lost() => self.report.warn(&format!("lost before --min-hold was over: {reason}")),
             signal = signals.next_that_ends() => {
                 self.report.remark(&format!("signal {} cuts --min-hold short", signal.as_raw()));
             }
@@ -257,12 +267,13 @@ impl Job<'_> {
     }
 
     /// Leaves the lock in the store for the rest of `--once-per` if the command succeeded, and else releases it.
-    async fn release_or_leave(&self, guard: LockGuard, finished: Finished) -> Option<LossReason> {
+    async fn release_or_leave(&self, held: Held<Exclusive>, finished: Finished) -> Option<LossReason> {
         let period = self.args.once_per.filter(|_| finished.succeeded);
         let rest = period.and_then(|period| period.checked_sub(finished.held_for));
         let Some(rest) = rest.filter(|rest| *rest >= LockOptions::MIN_TTL) else {
-            return self.release(guard, finished).await;
+            return self.release(held, finished).await;
         };
+        let guard = held.first;
         let (key, reason) = (guard.key().clone(), guard.loss());
         let Some(detached) = guard.detach() else { return reason.or(Some(LossReason::Expired)) };
         let options = LockOptions::new().ttl(rest).label(default_label());
@@ -277,14 +288,19 @@ impl Job<'_> {
         None
     }
 
-    /// Releases the lock. Returns the reason if the store answered that the lock had been lost before.
-    async fn release<M: GuardMode>(&self, guard: Guard<M>, finished: Finished) -> Option<LossReason> {
+    /// Releases what is held. Returns the reason if the store answered that it had been lost before.
+    async fn release<M: GuardMode>(&self, held: Held<M>, finished: Finished) -> Option<LossReason> {
+        let released = held.into_all().map(|guard| self.release_one(guard, finished.held_for));
+        join_all(released).await.into_iter().find_map(|reason| reason)
+    }
+
+    async fn release_one<M: GuardMode>(&self, guard: Guard<M>, held_for: Duration) -> Option<LossReason> {
         let key = guard.key().clone();
-        let left = lease_left(&guard);
+        let left = lease_left(guard.remaining());
         let silence = || Error::new(ErrorKind::Indeterminate, "release").with_backend(self.backend()).key(&key);
         let outcome = tokio::time::timeout(RELEASE_BOUND, guard.release()).await;
         let outcome = outcome.unwrap_or_else(|_| Err(silence().detail("the store gave no answer")));
-        self.report.released(&key, finished.held_for, &outcome, left);
+        self.report.released(&key, held_for, &outcome, left);
         match outcome {
             Ok(ReleaseOutcome::AlreadyLost(reason)) => Some(reason),
             _ => None,
@@ -293,8 +309,8 @@ impl Job<'_> {
 }
 
 /// The remaining lease. `None` if the store has no leases.
-fn lease_left<M: GuardMode>(guard: &Guard<M>) -> Option<Duration> {
-    Some(guard.remaining()).filter(|left| *left != Duration::MAX)
+fn lease_left(remaining: Duration) -> Option<Duration> {
+    Some(remaining).filter(|left| *left != Duration::MAX)
 }
 
 /// The label of a program that names none.

@@ -2,13 +2,14 @@ use std::pin::pin;
 use std::time::Duration;
 
 use leasehold::clock::Moment;
-use leasehold::{Clock, Guard, GuardMode, LossReason};
+use leasehold::{Clock, GuardMode, LossReason};
 use rustix::process::Signal;
 use tokio::time::{Instant, sleep, sleep_until};
 
 use crate::args::{OnLost, RunArgs};
 use crate::child::{Change, Child, Ended};
 use crate::ending::{Due, Ending};
+use crate::held::Held;
 use crate::report::Report;
 use crate::signals::Signals;
 use crate::terminal::Terminal;
@@ -17,9 +18,9 @@ use crate::terminal::Terminal;
 /// timer would fire too late.
 const SLICE: Duration = Duration::from_secs(1);
 
-/// Supervises a command that runs under a lock: forwards signals, and ends the command in time when the lock is lost.
+/// Supervises a command that runs under a lock, or several: forwards signals, and ends the command in time when the lock is lost.
 pub(crate) struct Supervisor<'a, M: GuardMode> {
-    guard: &'a Guard<M>,
+    held: &'a Held<M>,
     child: &'a mut Child,
     args: &'a RunArgs,
     report: Report,
@@ -32,9 +33,9 @@ pub(crate) struct Supervisor<'a, M: GuardMode> {
 }
 
 impl<'a, M: GuardMode> Supervisor<'a, M> {
-    /// `since` is the moment at which the lock was acquired.
+    /// `since` is the moment at which what is held was acquired.
     pub(crate) fn new(
-        guard: &'a Guard<M>,
+        held: &'a Held<M>,
         child: &'a mut Child,
         args: &'a RunArgs,
         report: Report,
@@ -42,15 +43,15 @@ impl<'a, M: GuardMode> Supervisor<'a, M> {
     ) -> Self {
         let grace = if args.on_lost == OnLost::Term { args.kill_after } else { Duration::ZERO };
         let ending = Ending::new(grace, args.max_hold);
-        Self { guard, child, args, report, clock, since, ending, loss: None, kill_at: None }
+        Self { held, child, args, report, clock, since, ending, loss: None, kill_at: None }
     }
 
     /// Waits until the command ends. Returns how it ended and, if the lock was lost meanwhile, the reason.
     pub(crate) async fn until_it_ends(mut self, signals: &mut Signals) -> (Ended, Option<LossReason>) {
-        let (guard, ignores) = (self.guard, self.args.on_lost == OnLost::Ignore);
+        let (held, ignores) = (self.held, self.args.on_lost == OnLost::Ignore);
         let mut terminal = Terminal::default();
-        let mut losing = pin!(guard.lost());
-        let may_go_on = || guard.loss().is_none() || ignores;
+        let mut losing = pin!(held.lost());
+        let may_go_on = || held.loss().is_none() || ignores;
         let ended = loop {
             // After a pause of this process its timers are behind the clock, so the lease is checked before anything else.
             let next_look = self.look();
@@ -95,7 +96,7 @@ impl<'a, M: GuardMode> Supervisor<'a, M> {
     }
 
     fn due(&mut self) -> Due {
-        let reason = self.guard.loss();
+        let reason = self.held.loss().map(|(_, reason)| reason);
         match reason {
             // The store answered that the lock is lost, before its deadline.
             Some(reason @ (LossReason::Stolen | LossReason::ForceReleased)) => {
@@ -104,7 +105,7 @@ impl<'a, M: GuardMode> Supervisor<'a, M> {
             // After the deadline another holder may have the lock.
             Some(reason) => Due::Now { reason, grace: Duration::ZERO },
             None if self.args.on_lost == OnLost::Ignore => Due::In(SLICE),
-            None => self.ending.look(self.guard.remaining(), self.clock.now().since(self.since)),
+            None => self.ending.look(self.held.remaining(), self.clock.now().since(self.since)),
         }
     }
 
@@ -113,7 +114,8 @@ impl<'a, M: GuardMode> Supervisor<'a, M> {
         let action =
             if grace.is_zero() && self.args.on_lost == OnLost::Term { OnLost::Kill } else { self.args.on_lost };
         self.loss = Some(reason);
-        self.report.lost(self.guard.key(), reason, action, self.guard.remaining());
+        let key = self.held.loss().map_or(self.held.first.key(), |(key, _)| key);
+        self.report.lost(key, reason, action, self.held.remaining());
         match action {
             OnLost::Term => {
                 self.child.signal(Signal::TERM);

@@ -34,6 +34,32 @@ fn a_held_key_exits_with_75_or_the_chosen_code() {
 
 #[test]
 
+fn several_keys_are_held_all_or_none_and_lost_together() {
+    let place = Place::file();
+    let print = r#"echo "$LEASEHOLD_KEY $LEASEHOLD_TOKEN $LEASEHOLD_TOKENS""#;
+    let said = text(&place.run(&["run", "b", "-k", "a", "-k", "b", "-k", "c", "-c", print]).stdout);
+    let (key, tokens) = said.split_once(' ').unwrap();
+    let (token, tokens) = tokens.split_once(' ').unwrap();
+    let tokens: serde_json::Value = serde_json::from_str(tokens).unwrap();
+    assert_eq!((key, tokens["b"].to_string().as_str(), tokens.as_object().unwrap().len()), ("b", token, 3), "{said}");
+
+    let other = place.hold("c");
+    assert_eq!(place.code(&["run", "-n", "a", "-k", "c", "--", "true"]), 75);
+    assert_eq!(place.code(&["run", "-n", "a", "--", "true"]), 0, "the lock that it had is kept");
+    assert_eq!(other.end().code, Some(0));
+
+    let holder = place.hold_with(&["-k", "c", "-k", "b"], "a");
+    for key in ["a", "b", "c"] {
+        assert_eq!(place.code(&["inspect", "-e", key]), 0, "{key}");
+    }
+    assert_eq!(place.code(&["force-release", "b"]), 0);
+    assert_eq!(holder.end_by_itself().code, Some(76));
+    assert_eq!(place.code(&["run", "-n", "a", "-k", "b", "-k", "c", "--", "true"]), 0, "a lock was left");
+    assert_eq!(place.code(&["run", "-s", "a", "-k", "b", "--", "true"]), 64);
+}
+
+#[test]
+
 fn a_waiter_gets_the_key_when_the_holder_ends() {
     let place = Place::file();
     let mut holder = place.hold("k");

@@ -1,16 +1,18 @@
 //! Users and rights, data that are lost, and what is written.
 
+use std::collections::HashSet;
 use std::time::Duration;
 
+use futures::FutureExt;
 use futures::future::join_all;
 use leasehold_etcd::{
-    Admin, Backed, Backend, Claim, ErrorKind, Etcd, FencingToken, GrantRef, Health, KIND, LeaseStatus, LockOptions,
-    Locker, LockerExt, Mode, Notification, OwnerId, RwLockerExt,
+    Admin, Attempt, Backed, Backend, Claim, ErrorKind, Etcd, FencingToken, GrantRef, Health, KIND, LeaseStatus,
+    LocalHandoff, LockOptions, Locker, LockerExt, Mode, Notification, OwnerId, RwLockerExt,
 };
 use leasehold_testkit::etcd::Cluster;
 use leasehold_testkit::{PATIENCE, eventually, test};
 
-use crate::clients::{clients, key, patient, take};
+use crate::clients::{clients, count, key, patient, take};
 
 /// All that can happen to a key.
 async fn whole_life([ours, theirs]: &[Etcd; 2], name: &str) {
@@ -67,6 +69,49 @@ async fn a_user_needs_the_rights_that_the_readme_names_and_no_more() {
     assert!(refused(url("app:hunter2%2F@", "other")).await.contains("lacks the rights"));
     assert!(refused(url("app:hunter2wrong@", "billing")).await.contains("check user and password"));
     assert!(refused(url("", "billing")).await.contains("wants a user"));
+}
+
+#[test(multi_thread, server)]
+async fn what_the_builder_says_wins_over_the_url_and_what_comes_together_is_few_transactions() {
+    let cluster = Cluster::one(&[]).await;
+    let port = cluster.ports()[0];
+    let [url, ours] =
+        ["theirs", "ours"].map(|namespace| format!("etcd://127.0.0.1:{port}/{namespace}?sslmode=disable"));
+    let other = Etcd::connect(&ours).await.unwrap();
+    let mut sent = Vec::new();
+    for (together, handoff) in [(true, LocalHandoff::new().age(Duration::from_secs(5))), (false, LocalHandoff::off())] {
+        let builder = Etcd::builder().url(&url).namespace("ours").group_commit(together).local_handoff(handoff);
+        let shown = format!("{builder:?}");
+        assert!(shown.contains("ours") && shown.contains(&together.to_string()), "{shown}");
+        let locks = builder.connect().await.unwrap();
+        assert!(format!("{locks:?}").contains("127.0.0.1"), "{locks:?}");
+
+        let held = locks.lock("k").await.unwrap();
+        assert_eq!(other.inspect(&key("k")).await.unwrap().holders.len(), 1);
+        let mut next = Box::pin(locks.lock("k"));
+        assert!((&mut next).now_or_never().is_none());
+        let before = held.fencing_token().unwrap().get();
+        held.release().await.unwrap();
+        let next = next.await.unwrap().fencing_token().unwrap().get();
+        assert_eq!(next == before + 1, together, "{before} {next}");
+
+        let (store, before) = (locks.engine().backend(), count(port, "Txn"));
+        let claim =
+            |number: usize| Claim::new(&key(&format!("k/{}", number % 32)), Mode::Exclusive, Duration::from_secs(60));
+        let claims: Vec<_> = (0..64).map(claim).collect();
+        let attempts = join_all(claims.iter().map(|claim| store.try_acquire(claim))).await;
+        let granted = claims.iter().zip(attempts).filter_map(|(claim, attempt)| match attempt.unwrap() {
+            Attempt::Granted { epoch } => Some(claim.grant(epoch)),
+            _ => None,
+        });
+        let granted: Vec<_> = granted.collect();
+        let keys: HashSet<_> = granted.iter().map(|grant| grant.key.clone()).collect();
+        assert_eq!((granted.len(), keys.len()), (32, 32), "a key goes to both, or to none");
+        let released = join_all(granted.iter().map(|grant| store.release(grant))).await;
+        assert!(released.iter().all(|status| matches!(status, Ok(LeaseStatus::Held))), "{released:?}");
+        sent.push(count(port, "Txn") - before);
+    }
+    assert!(sent[0] * 2 < sent[1], "transactions together, and each alone: {sent:?}");
 }
 
 #[test(multi_thread, server)]

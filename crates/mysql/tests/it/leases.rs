@@ -204,7 +204,7 @@ async fn a_release_says_what_it_found() {
     let expected: Vec<_> = rows.iter().map(|row| row.4).collect();
     let held = "SELECT COUNT(*) FROM leasehold.t WHERE lease > 0";
 
-    assert_eq!(Releases::row(&requests[1]), b"forced");
+    assert_eq!(Releases::row(&requests[1]), Some(b"forced".as_slice()));
     add_all().await;
     let mut alone = Vec::new();
     for request in &requests {

@@ -154,7 +154,7 @@ async fn why_there_is_no_connection_is_said_and_where() {
     let hangs_up = deaf.local_addr().unwrap().to_string();
     tokio::spawn(async move {
         while let Ok((client, _)) = deaf.accept().await {
-            drop(client)
+            drop(client);
         }
     });
     for (place, why) in [

@@ -187,10 +187,52 @@ pub(super) const MYSQL: &[Equivalent] = &[
 ];
 
 /// Of `crates/postgres`.
-pub(super) const POSTGRES: &[Equivalent] = &[];
+pub(super) const POSTGRES: &[Equivalent] = &[
+    Equivalent {
+        file: "builder.rs",
+        mutant: "replace Postgres::builder -> PostgresBuilder with Default::default()",
+        line: "Default::default()",
+        why: "a builder that says nothing is the default one",
+    },
+    Equivalent {
+        file: "admin.rs",
+        mutant: "delete - in force_release",
+        line: "unwrap_or( 1)",
+        why: "no grant has the number 1, which the first millisecond of the epoch had",
+    },
+    Equivalent {
+        file: "address.rs",
+        mutant: "replace == with != in check",
+        line: "!= SslMode::Require && cfg!",
+        why: "it is false in a build with TLS, and changes are tried in such a one",
+    },
+    Equivalent {
+        file: "tls.rs",
+        mutant: "replace tls -> Result<Tls> with Ok(Default::default())",
+        line: "Ok(Default::default())",
+        why: "the one for a build without TLS, and changes are tried in a build with it",
+    },
+    Equivalent {
+        file: "claims.rs",
+        mutant: "replace <impl Operations for Claims>::row -> Option<&[u8]> with None",
+        line: "None",
+        why: "batches skip rows that another session has locked, and of two claims of one key in a batch the first has it",
+    },
+    Equivalent {
+        file: "releases.rs",
+        mutant: "replace <impl Operations for Releases>::row -> Option<&[u8]> with None",
+        line: "None",
+        why: "batches skip rows that another session has locked, and each release is about its own owner",
+    },
+];
 
 /// Of `crates/etcd`.
-pub(super) const ETCD: &[Equivalent] = &[];
+pub(super) const ETCD: &[Equivalent] = &[Equivalent {
+    file: "builder.rs",
+    mutant: "replace Etcd::builder -> EtcdBuilder with Default::default()",
+    line: "Default::default()",
+    why: "a builder that says nothing is the default one",
+}];
 
 #[cfg(test)]
 mod tests {
@@ -198,7 +240,7 @@ mod tests {
 
     #[test]
     fn each_is_listed_once_and_with_a_reason() {
-        for list in [STATE, REDIS, MYSQL] {
+        for list in [STATE, REDIS, MYSQL, POSTGRES, ETCD] {
             for (number, entry) in list.iter().enumerate() {
                 assert!(entry.why.split_whitespace().count() >= 5, "{}: {}", entry.file, entry.mutant);
                 let key = |entry: &Equivalent| (entry.file, entry.mutant, entry.line);

@@ -54,8 +54,8 @@ pub(super) async fn c09_the_largest_batch_renews_every_one(context: TestContext)
         try_join_all(some.iter().map(|grant| ours.store.release(grant))).await?;
     }
     let answers = renews(&ours, &renewals).await?;
-    let wrong = answers.iter().enumerate().filter(|(place, held)| (**held == LeaseStatus::Held) == is_gone(*place));
-    let wrong: Vec<_> = wrong.map(|(place, held)| (place, held)).collect();
+    let is_wrong = |(place, held): &(usize, &LeaseStatus)| (**held == LeaseStatus::Held) == is_gone(*place);
+    let wrong: Vec<_> = answers.iter().enumerate().filter(is_wrong).collect();
     ensure!(wrong.is_empty(), "(place, answer) {wrong:?} in a batch of {size}, of which each seventh was released");
     let shown = listed(&ours, stem.as_str()).await?;
     let renewed = |key: &&LockKey| shown.get(*key).is_some_and(|by| by.iter().any(|by| by.remaining > Some(LEASE)));
