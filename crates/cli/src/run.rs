@@ -217,7 +217,8 @@ impl Job<'_> {
         let waited = waiting.waited();
         let Some(held) = granted.and_then(|all| Held::of(all, &args.key)) else {
             let holders = waiting.look().await.ok();
-            return Err(Failure::Busy { key: args.key.clone(), waited, holders });
+            let key = holders.as_ref().map_or(&args.key, |holders| &holders.key).clone();
+            return Err(Failure::Busy { key, waited, holders });
         };
         for guard in held.all() {
             report.acquired(&Acquired {

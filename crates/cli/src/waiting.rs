@@ -23,7 +23,7 @@ const CHECK: Duration = Duration::from_secs(10);
 #[derive(Debug)]
 pub(crate) struct Waiting<'a> {
     key: &'a LockKey,
-    /// The keys that stand in the way: this one, or those of a semaphore's slots.
+    /// The keys that stand in the way: this one, and others that are asked for with it, or those of a semaphore's slots.
     keys: &'a [LockKey],
     backend: &'static str,
     /// The store, as it is shown to people and programs.
@@ -77,7 +77,7 @@ impl<'a> Waiting<'a> {
         loop {
             let seen = self.look().await;
             if !told {
-                self.report.waiting(self.key, self.place, self.waited(), &seen);
+                self.report.waiting(self.named(&seen), self.place, self.waited(), &seen);
                 told = true;
             }
             // Without a line on the terminal, a store that is gone must not go unnoticed for the whole wait.
@@ -91,13 +91,9 @@ impl<'a> Waiting<'a> {
             if let Some(text) = self.told_when_long(self.waited(), &seen) {
                 self.report.note(&text);
             }
+            let (key, waited) = (wording::shown(self.named(&seen).as_str()), spoken(self.waited()));
             if let Some(line) = &mut self.line {
-                let waited = spoken(self.clock.now().since(self.since));
-                line.draw(&format!(
-                    "waiting {waited} for {}: {}",
-                    wording::shown(self.key.as_str()),
-                    in_the_way(&seen)
-                ));
+                line.draw(&format!("waiting {waited} for {key}: {}", in_the_way(&seen)));
             }
             tokio::time::sleep(if self.line.is_some() { REDRAW } else { CHECK }).await;
         }
@@ -108,7 +104,7 @@ impl<'a> Waiting<'a> {
         let is_time = self.tells_when_long && waited >= LONG && seen.is_ok();
         self.tells_when_long &= !is_time;
         is_time.then(|| {
-            let (key, waited) = (wording::shown(self.key.as_str()), spoken(waited));
+            let (key, waited) = (wording::shown(self.named(seen).as_str()), spoken(waited));
             format!("waiting for {key} since {waited}: {}", in_the_way(seen))
         })
     }
@@ -128,10 +124,21 @@ impl<'a> Waiting<'a> {
 
     async fn inspect(&self) -> Result<Holders> {
         let mut all = Holders::new(self.key, Vec::new());
+        // The slots of a semaphore are no keys that the user knows.
+        let are_known = self.keys.contains(self.key);
         for key in self.keys {
-            all.holders.extend(self.admin.inspect(key).await?.holders);
+            let held = self.admin.inspect(key).await?;
+            if are_known && all.holders.is_empty() && !held.holders.is_empty() {
+                all.key = held.key;
+            }
+            all.holders.extend(held.holders);
         }
         Ok(all)
+    }
+
+    /// The key that is waited for: of several, one that others hold.
+    fn named<'s>(&'s self, seen: &'s Result<Holders>) -> &'s LockKey {
+        seen.as_ref().map_or(self.key, |holders| &holders.key)
     }
 }
 

@@ -44,7 +44,12 @@ fn several_keys_are_held_all_or_none_and_lost_together() {
     assert_eq!((key, tokens["b"].to_string().as_str(), tokens.as_object().unwrap().len()), ("b", token, 3), "{said}");
 
     let other = place.hold("c");
-    assert_eq!(place.code(&["run", "-n", "a", "-k", "c", "--", "true"]), 75);
+    let refused = place.run(&["run", "-n", "a", "-k", "c", "--", "true"]);
+    assert_eq!(
+        (refused.status.code(), text(&refused.stderr).contains("c is held by")),
+        (Some(75), true),
+        "{refused:?}"
+    );
     assert_eq!(place.code(&["run", "-n", "a", "--", "true"]), 0, "the lock that it had is kept");
     assert_eq!(other.end().code, Some(0));
 
