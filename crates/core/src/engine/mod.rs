@@ -1,6 +1,40 @@
 //! The engine: everything about a lock that is the same for every store.
 //!
-//! `state/` is the protocol as a state machine without I/O; `driver.rs` applies events to it and carries its actions out.
+//! `state/` is the protocol as a state machine without I/O. What happens goes in as an event, and what has to be done comes out as
+//! actions, which `driver.rs` carries out. One key, from its first acquire to a loss; milliseconds, event, actions:
+//!
+//! ```text
+//! A free key
+//!     0  a calls acquire                       send a claim
+//!     0  the store grants it                   a has guard 0 of the lease
+//! A waiter of this process: the lease is passed on, without the store
+//!     0  b calls acquire                       -
+//!     0  a releases                            b has guard 1 of the lease
+//! A renewal
+//!  4000  a third of the lease is over          send a renewal
+//!  4000  the store has renewed it              the deadline moves
+//! A release
+//!     0  b releases                            the lease ends: Released, send a release
+//!     0  the store has freed the key           -
+//! A busy key: another process holds it
+//!     0  c calls acquire                       send a claim
+//!     0  the store says that it is busy        subscribe
+//!     0  the subscription has begun            send a claim
+//!     0  the store says that it is busy        -
+//!     0  the store notifies: freed             send a claim
+//!     0  the store grants it                   c has guard 0 of the lease, unsubscribe
+//! A loss: the store does not answer any more, and is asked again each second
+//!  4000  a third of the lease is over          send a renewal
+//!  4000  no answer to the renewal              -
+//! 11878  the deadline has come                 the lease ends: Lost(Unreachable)
+//! ```
+//!
+//! A call comes in at `acquire.rs` and joins the line of its key; `driver.rs` has each request sent by `requests.rs`, which feeds the
+//! answer back as an event, and `caller.rs` is how the task that waits is told. In `state/`, `key.rs` has the line and what is next
+//! for a key (`advance`); `claim.rs`, `renewals.rs` and `release.rs` have what is sent and what is answered, each its own; `grant.rs`
+//! and `local_handoff.rs` who gets a lease, `lost.rs` how it is lost, `notifications.rs` and `subscription.rs` what the store tells.
+//! `Event` and `Action` (`event.rs`) list all there is.
+//!
 //! Imports point downwards in this order: this file, `acquire` and `take_over`, `long_wait`, `guard_inner`, `requests`, `inner`, `driver`,
 //! `caller`, `observe` and `random`, `cell`, `state`.
 

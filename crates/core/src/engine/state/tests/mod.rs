@@ -12,6 +12,7 @@ mod local_handoffs;
 mod lost;
 mod messages;
 mod next_waiter;
+mod one_acquire;
 mod releases;
 mod renewals;
 mod sleepers;
