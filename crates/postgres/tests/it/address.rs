@@ -182,13 +182,13 @@ async fn what_the_builder_says_wins_over_the_url() {
         let shown = format!("{locks:?}");
         assert!(shown.contains("127.0.0.1") && !shown.contains("canary"), "{shown}");
         let held = locks.lock("k").await.unwrap();
-        assert_eq!(number(&server.url(), "SELECT count(*) FROM leasehold.locks WHERE name = 'ours\\000k'").await, 1);
         let mut next = Box::pin(locks.lock("k"));
         assert!((&mut next).now_or_never().is_none());
         let before = held.fencing_token().unwrap().get();
         held.release().await.unwrap();
         let next = next.await.unwrap().fencing_token().unwrap().get();
         assert_eq!(next == before + 1, handoff != LocalHandoff::off(), "{before} {next}");
+        assert_eq!(number(&server.url(), "SELECT count(*) FROM leasehold.locks WHERE name = 'ours\\000k'").await, 1);
     }
 }
 

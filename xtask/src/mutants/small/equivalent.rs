@@ -212,18 +212,6 @@ pub(super) const POSTGRES: &[Equivalent] = &[
         line: "Ok(Default::default())",
         why: "the one for a build without TLS, and changes are tried in a build with it",
     },
-    Equivalent {
-        file: "claims.rs",
-        mutant: "replace <impl Operations for Claims>::row -> Option<&[u8]> with None",
-        line: "None",
-        why: "batches skip rows that another session has locked, and of two claims of one key in a batch the first has it",
-    },
-    Equivalent {
-        file: "releases.rs",
-        mutant: "replace <impl Operations for Releases>::row -> Option<&[u8]> with None",
-        line: "None",
-        why: "batches skip rows that another session has locked, and each release is about its own owner",
-    },
 ];
 
 /// Of `crates/etcd`.
