@@ -1,3 +1,4 @@
+use std::collections::BTreeMap;
 use std::slice;
 use std::time::Duration;
 
@@ -85,10 +86,9 @@ impl Job<'_> {
     ///
     /// The environment alone does not say that: what a command left behind when it ended has it, too.
     async fn lock_around_it(&self) -> Option<Failure> {
-        let args = self.args;
-        let outer = std::env::var("LEASEHOLD_TOKEN").ok()?.parse().ok()?;
-        let key = std::env::var("LEASEHOLD_KEY").ok()?;
-        let key = args.keys().into_iter().find(|ours| ours.as_str() == key)?;
+        let (args, outer) = (self.args, outer_locks());
+        let (key, outer) =
+            args.keys().into_iter().find_map(|key| outer.get(key.as_str()).map(|token| (key, *token)))?;
         if args.permits.is_some() || self.joins_a_session || args.patience() != Wait::Forever {
             return None;
         }
@@ -307,6 +307,14 @@ impl Job<'_> {
             _ => None,
         }
     }
+}
+
+/// The keys and tokens of the locks under which this program was started, if it was.
+fn outer_locks() -> BTreeMap<String, u64> {
+    let variable = |name| std::env::var(name).ok();
+    let several = variable("LEASEHOLD_TOKENS").and_then(|tokens| serde_json::from_str(&tokens).ok());
+    let one = || Some((variable("LEASEHOLD_KEY")?, variable("LEASEHOLD_TOKEN")?.parse().ok()?));
+    several.unwrap_or_else(|| one().into_iter().collect())
 }
 
 /// The remaining lease. `None` if the store has no leases.

@@ -145,6 +145,8 @@ fn a_command_that_asks_for_the_lock_that_it_runs_under_is_told_so() {
         assert_eq!((code, output.as_str()), (64, ""), "{outer:?} {inner:?}: {errors}");
         assert!(errors.contains("k is held by ada") && errors.contains("part of"), "{errors}");
     }
+    let (code, _, errors) = nested(&["-k", "j"], &["i", "-k", "j"]);
+    assert_eq!((code, errors.contains("j is held by ada")), (64, true), "{errors}");
     for (outer, inner) in [(&[][..], &["j"][..]), (&["-s"], &["-s", "k"])] {
         assert_eq!(nested(outer, inner), (0, "ran\n".to_owned(), String::new()), "{outer:?} {inner:?}");
     }
