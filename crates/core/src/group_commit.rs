@@ -115,8 +115,7 @@ impl<O: Operations> GroupCommit<O> {
             });
         }
         let (answer, answered) = oneshot::channel();
-        queue.wait(Waiting { request, answer });
-        let is_full = queue.is_full();
+        let is_full = queue.wait(Waiting { request, answer });
         drop(queue);
         if is_full {
             Batches::send(&self.0, None);

@@ -72,8 +72,7 @@ impl Fleet {
             drop(queue);
             return self.0.send(vec![step], Some(1));
         }
-        queue.wait(step);
-        if queue.is_full() {
+        if queue.wait(step) {
             self.0.send_waiting(queue);
         }
     }

@@ -23,6 +23,8 @@ pub mod terminal;
 mod authority;
 #[cfg(feature = "harness")]
 mod faulty;
+#[cfg(feature = "harness")]
+mod together;
 
 #[cfg(feature = "harness")]
 pub use leasehold_core::conformance::driver::{Effects, Proxy, Silenced, a_runtime_that_rests_stalls_nobody};
@@ -43,6 +45,8 @@ pub use crate::faulty::{FaultyMemory, faulty_memory};
 pub use crate::harness::{Async, Body, Outcome, Sync, Test, Way, completion, run};
 #[cfg(feature = "harness")]
 pub use crate::harness::{if_deep, this_program};
+#[cfg(feature = "harness")]
+pub use crate::together::claim_each_for_two;
 #[cfg(feature = "harness")]
 pub use crate::waiting::eventually;
 pub use crate::waiting::{Deadline, PATIENCE, eventually_some};

@@ -40,9 +40,10 @@ impl<T> Queue<T> {
         admits
     }
 
-    /// Lets one wait. Then [`is_full`](Self::is_full) tells whether a batch is to be sent.
-    pub fn wait(&mut self, one: T) {
+    /// Lets one wait, and answers whether another full batch has come together, which is to be sent.
+    pub fn wait(&mut self, one: T) -> bool {
         self.waiting.push_back(one);
+        self.waiting.len().is_multiple_of(self.limits.most)
     }
 
     /// Whether nobody waits.
@@ -50,17 +51,13 @@ impl<T> Queue<T> {
         self.waiting.is_empty()
     }
 
-    /// Whether a full batch waits, which leaves beside those in flight.
-    pub fn is_full(&self) -> bool {
-        self.waiting.len() >= self.limits.most
-    }
-
     /// The next batch, which is in flight from now on: of those that came first an even share, but nobody who is not `alike` the
     /// first one.
     pub fn next(&mut self, alike: impl Fn(&T, &T) -> bool) -> Option<Vec<T>> {
         let is_beyond = self.in_flight >= self.limits.in_flight;
         let Limits { in_flight, least, most } = self.limits;
-        if is_beyond && !self.is_full() {
+        // Only a full batch leaves beside those in flight.
+        if is_beyond && self.waiting.len() < most {
             return None;
         }
         let even = (self.waiting.len() + self.carried).div_ceil(in_flight).clamp(least, most);
@@ -121,15 +118,17 @@ mod tests {
     fn two_leave_at_once_and_the_next_wait_behind_them() {
         let mut queue = Queue::new(LIMITS);
         assert_eq!([1, 2, 3].map(|_| queue.admits_one()), [true, true, false]);
-        queue.wait(3);
+        assert!(!queue.wait(3));
         queue.landed(1);
         assert!(!queue.admits_one(), "it goes ahead of one that waits");
-        queue.wait(4);
+        assert!(!queue.wait(4));
         assert_eq!(counts(&queue), (1, 1, 2));
         assert_eq!(queue.next(|_, _| true), Some(vec![3, 4]));
         queue.landed(2);
         queue.landed(1);
         assert_eq!(counts(&queue), (0, 0, 0));
+        // One word for each full batch, and not for each that comes behind it.
+        assert_eq!((1..=80).filter(|one| queue.wait(*one)).collect::<Vec<_>>(), [32, 64]);
     }
 
     #[test]

@@ -1,16 +1,15 @@
 //! Users and rights, data that are lost, and what is written.
 
-use std::collections::HashSet;
 use std::time::Duration;
 
 use futures::FutureExt;
 use futures::future::join_all;
 use leasehold_etcd::{
-    Admin, Attempt, Backed, Backend, Claim, ErrorKind, Etcd, FencingToken, GrantRef, Health, KIND, LeaseStatus,
-    LocalHandoff, LockOptions, Locker, LockerExt, Mode, Notification, OwnerId, RwLockerExt,
+    Admin, Backed, Backend, Claim, ErrorKind, Etcd, FencingToken, GrantRef, Health, KIND, LeaseStatus, LocalHandoff,
+    LockOptions, Locker, LockerExt, Mode, Notification, OwnerId, RwLockerExt,
 };
 use leasehold_testkit::etcd::Cluster;
-use leasehold_testkit::{PATIENCE, eventually, test};
+use leasehold_testkit::{PATIENCE, claim_each_for_two, eventually, test};
 
 use crate::clients::{clients, count, key, patient, take};
 
@@ -96,17 +95,7 @@ async fn what_the_builder_says_wins_over_the_url_and_what_comes_together_is_few_
         assert_eq!(next == before + 1, together, "{before} {next}");
 
         let (store, before) = (locks.engine().backend(), count(port, "Txn"));
-        let claim =
-            |number: usize| Claim::new(&key(&format!("k/{}", number % 32)), Mode::Exclusive, Duration::from_secs(60));
-        let claims: Vec<_> = (0..64).map(claim).collect();
-        let attempts = join_all(claims.iter().map(|claim| store.try_acquire(claim))).await;
-        let granted = claims.iter().zip(attempts).filter_map(|(claim, attempt)| match attempt.unwrap() {
-            Attempt::Granted { epoch } => Some(claim.grant(epoch)),
-            _ => None,
-        });
-        let granted: Vec<_> = granted.collect();
-        let keys: HashSet<_> = granted.iter().map(|grant| grant.key.clone()).collect();
-        assert_eq!((granted.len(), keys.len()), (32, 32), "a key goes to both, or to none");
+        let granted = claim_each_for_two(store).await;
         let released = join_all(granted.iter().map(|grant| store.release(grant))).await;
         assert!(released.iter().all(|status| matches!(status, Ok(LeaseStatus::Held))), "{released:?}");
         sent.push(count(port, "Txn") - before);

@@ -1,6 +1,5 @@
 use futures::future::join_all;
-use leasehold_testkit::test;
-use std::collections::HashSet;
+use leasehold_testkit::{claim_each_for_two, test};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
 use std::time::Duration;
@@ -92,17 +91,7 @@ async fn what_comes_together_is_few_transactions_and_a_key_goes_to_one_of_two() 
     let store = locks.engine().backend();
     let transactions = "SELECT count(DISTINCT xmin::text) FROM leasehold.locks";
     for _ in 0..2 {
-        let key = |number: usize| LockKey::new(format!("k/{}", number % 32)).unwrap();
-        let claims: Vec<_> =
-            (0..64).map(|number| Claim::new(&key(number), Mode::Exclusive, Duration::from_secs(60))).collect();
-        let attempts = join_all(claims.iter().map(|claim| store.try_acquire(claim))).await;
-        let granted = claims.iter().zip(attempts).filter_map(|(claim, attempt)| match attempt.unwrap() {
-            Attempt::Granted { epoch } => Some(claim.grant(epoch)),
-            _ => None,
-        });
-        let granted: Vec<_> = granted.collect();
-        let keys: HashSet<_> = granted.iter().map(|grant| grant.key.clone()).collect();
-        assert_eq!((granted.len(), keys.len()), (32, 32), "a key goes to both, or to none");
+        let granted = claim_each_for_two(store).await;
         let claimed = number(&server.url(), transactions).await;
         let released = join_all(granted.iter().map(|grant| store.release(grant))).await;
         assert!(released.iter().all(|status| matches!(status, Ok(LeaseStatus::Held))), "{released:?}");
