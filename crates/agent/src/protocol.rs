@@ -27,6 +27,8 @@ pub enum Line {
     Release,
     /// Says that the client is alive: `{}`.
     Alive,
+    /// Asks to pass on the steps of a backend, in this version of them.
+    Steps(u32),
 }
 
 /// What a client asks for. The names of the fields are an interface: see the README.
@@ -120,19 +122,28 @@ impl From<Error> for Refusal {
     }
 }
 
+/// The kinds of errors with names of their own. Every other is `system`.
+const KINDS: [(ErrorKind, &str); 7] = [
+    (ErrorKind::InvalidKey, "invalid_key"),
+    (ErrorKind::InvalidOptions, "invalid_options"),
+    (ErrorKind::Unsupported, "unsupported"),
+    (ErrorKind::TimedOut, "busy"),
+    (ErrorKind::Unavailable, "unavailable"),
+    (ErrorKind::Indeterminate, "indeterminate"),
+    (ErrorKind::Backend, "refused"),
+];
+
 /// The name of a kind of error in JSON: lower case, with underscores.
 pub fn kind_name(kind: ErrorKind) -> &'static str {
-    match kind {
-        ErrorKind::InvalidKey => "invalid_key",
-        ErrorKind::InvalidOptions => "invalid_options",
-        ErrorKind::Unsupported => "unsupported",
-        ErrorKind::TimedOut => "busy",
-        ErrorKind::Lost(_) => "lost",
-        ErrorKind::Unavailable => "unavailable",
-        ErrorKind::Indeterminate => "indeterminate",
-        ErrorKind::Backend => "refused",
-        _ => "system",
+    if let ErrorKind::Lost(_) = kind {
+        return "lost";
     }
+    KINDS.iter().find(|(known, _)| *known == kind).map_or("system", |(_, name)| name)
+}
+
+/// The kind of error with this name.
+pub(crate) fn kind_named(name: &str) -> Option<ErrorKind> {
+    KINDS.iter().find(|(_, known)| *known == name).map(|(kind, _)| *kind)
 }
 
 /// Reads a line of the client. Fields that are not known are ignored.
@@ -146,7 +157,12 @@ pub fn parse(line: &[u8]) -> Result<Line, Refusal> {
     if object.is_empty() {
         return Ok(Line::Alive);
     }
-    let asked = ["lock", "keys", "elect", "release"].into_iter().filter(|name| object.contains_key(*name)).count();
+    let asked =
+        ["lock", "keys", "elect", "release", "steps"].into_iter().filter(|name| object.contains_key(*name)).count();
+    if let (1, Some(steps)) = (asked, object.get("steps")) {
+        let version = steps.as_u64().and_then(|version| u32::try_from(version).ok());
+        return version.map(Line::Steps).ok_or_else(|| Refusal::usage("steps have a version, which is a number"));
+    }
     match (asked, object.get("release")) {
         (1, Some(Value::Bool(true))) => Ok(Line::Release),
         (1, None) => {
@@ -432,7 +448,7 @@ mod tests {
     fn whatever_bytes_come_they_are_a_line_or_a_refusal_that_fits_on_one() {
         corpus(include_str!("../corpus/lines.txt"), |bytes| match parse(bytes) {
             Ok(Line::Lock(request)) => assert!((1..=MOST_KEYS).contains(&request.keys().unwrap().len())),
-            Ok(Line::Release | Line::Alive) => {}
+            Ok(Line::Release | Line::Alive | Line::Steps(_)) => {}
             Err(refusal) => {
                 let line = Answer::from(&refusal).line();
                 assert_eq!(line.iter().position(|byte| *byte == b'\n'), Some(line.len() - 1));

@@ -19,7 +19,7 @@ pub(crate) async fn agent(args: &AgentArgs, store: &StoreArgs, report: Report) -
     let choice = choose(store)?;
     choice.tell_of_default(report);
     let locks = signals.or(choice.connect_within(Purpose::Lock, Wait::Forever, report)).await??;
-    let agent = Agent::new(locks.clone(), policy, systemd);
+    let agent = Agent::new(locks.clone(), policy, systemd).at(choice.address.public());
     if let Some(why) = agent.why_not_handed_over() {
         report.warn(&format!("a restart releases what is held: {why}"));
     }

@@ -37,6 +37,9 @@ pub(crate) async fn hold(args: &HoldArgs, store: &StoreArgs, codes: Codes, repor
         Stop::Release
     };
     let end = serve((stdin(), stdout()), begin, &locks, label, stop).await;
+    if let End::Steps(_) = end {
+        refuse(&Refusal::usage("the steps of a backend are for an agent: see leasehold agent")).await;
+    }
     close(&locks).await;
     Ok(ended_by.map_or_else(|| exit_code(&end, codes), |signal| of_signal(signal.as_raw())))
 }
@@ -77,6 +80,7 @@ fn exit_code(end: &End, codes: Codes) -> u8 {
         End::Busy(_) => codes.conflict,
         End::Lost(_) => codes.lost,
         End::Refused(refusal) => refusal.kind.map_or(USAGE, |kind| codes.of(kind)),
+        End::Steps(_) => USAGE,
     }
 }
 

@@ -27,7 +27,7 @@ const OPTIONS_ELSEWHERE: [(&[&str], &str); 9] = [
 ];
 
 /// Names that stores have elsewhere, and the scheme that they have here.
-const ELSEWHERE: [(&str, &str); 7] = [
+const ELSEWHERE: [(&str, &str); 8] = [
     ("mariadb", "mysql"),
     ("pg", "postgres"),
     ("pgsql", "postgres"),
@@ -35,6 +35,7 @@ const ELSEWHERE: [(&str, &str); 7] = [
     ("sqlite", "file"),
     ("sentinel", "redis-sentinel"),
     ("flock", "file"),
+    ("unix", "agent"),
 ];
 
 /// The ports by which a store is known that was named without a scheme.

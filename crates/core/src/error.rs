@@ -112,6 +112,11 @@ impl Error {
         self.0.backend
     }
 
+    /// What a person needs to act on it: the [`detail`](Self::detail).
+    pub fn advice(&self) -> Option<&str> {
+        self.0.detail.as_deref()
+    }
+
     /// Which key it was about.
     pub fn lock_key(&self) -> Option<&LockKey> {
         self.0.key.as_ref()

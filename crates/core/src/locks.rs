@@ -4,7 +4,7 @@ use std::sync::Arc;
 use async_trait::async_trait;
 
 use crate::{
-    Admin, Backed, BoxFuture, Capabilities, Cursor, DetachedLock, FencingToken, Holders, LockGuard, LockKey,
+    Admin, Backed, Backend, BoxFuture, Capabilities, Cursor, DetachedLock, FencingToken, Holders, LockGuard, LockKey,
     LockOptions, Locker, OrBusy, Page, Result, RwLocker, SharedBackend,
 };
 
@@ -33,10 +33,15 @@ pub struct Locks {
 
 /// What every connected store is.
 trait Store: Locker + Admin {
+    fn backend(&self) -> &dyn Backend;
     fn close(&self) -> BoxFuture<'_, ()>;
 }
 
 impl<T: Backed> Store for T {
+    fn backend(&self) -> &dyn Backend {
+        self.engine().backend()
+    }
+
     fn close(&self) -> BoxFuture<'_, ()> {
         Box::pin(self.engine().close())
     }
@@ -67,6 +72,12 @@ impl Locks {
     /// The operator's view by itself, for code that takes an `Arc<dyn Admin>`.
     pub fn admin(&self) -> Arc<dyn Admin> {
         Arc::clone(&self.store) as _
+    }
+
+    /// The steps of the store by themselves, for a program that passes them on to others, such as an agent. What is granted by a step
+    /// has no guard, and nobody renews it.
+    pub fn backend(&self) -> &dyn Backend {
+        self.store.backend()
     }
 
     /// Closes the store for this handle and its clones, as [`Engine::close`](crate::Engine::close) does.

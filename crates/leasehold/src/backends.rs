@@ -15,6 +15,7 @@ built_in! {
     mysql_rw = leasehold_mysql_rw, "mysql", ["mysql-rw"];
     postgres = leasehold_postgres, "postgres", ["postgres", "postgresql"];
     etcd = leasehold_etcd, "etcd", ["etcd", "etcds"];
+    agent = leasehold_agent, "agent", ["agent"];
 }
 
 macro_rules! built_in {

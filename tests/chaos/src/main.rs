@@ -1,10 +1,11 @@
 //! `leasehold-chaos`: real clients on real servers under faults, and a verdict on what the clients saw.
 //!
-//! `cargo xtask chaos` runs it. With `--client` it is one of the clients.
+//! `cargo xtask chaos` runs it. With `--client` it is one of the clients, with `--agent` an agent.
 
 #![allow(clippy::disallowed_methods, reason = "the faults come at moments of the machine's own clock")]
 #![allow(clippy::print_stdout, clippy::print_stderr, reason = "a program for the command line")]
 
+mod agent;
 mod arguments;
 mod client;
 mod clients;
@@ -28,6 +29,7 @@ fn main() -> ExitCode {
             .map_err(|error| error.to_string())
             .and_then(|orders| client::run(&orders))
             .map(|()| true),
+        [flag, socket, url] if flag == "--agent" => agent::run(socket, url).map(|()| true),
         [flag, rest @ ..] if flag == "--guarantees" => {
             let text = rest.first().map_or_else(|| Ok(guarantees::of_all()), |backend| guarantees::of_backend(backend));
             text.map(|text| println!("{}", text.trim_end())).map(|()| true)

@@ -8,16 +8,18 @@ use std::os::unix::fs::{FileTypeExt, PermissionsExt};
 use std::os::unix::net::{UnixDatagram, UnixListener, UnixStream};
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
-
-use leasehold_testkit::{KilledOnDrop, PATIENCE, eventually_some, test};
 #[cfg(feature = "redis")]
-use leasehold_testkit::{needs, redis::Server};
+use std::time::Duration;
+
+#[cfg(feature = "redis")]
+use leasehold_testkit::{Deadline, needs, redis::Server};
+use leasehold_testkit::{KilledOnDrop, PATIENCE, eventually_some, test};
 use rustix::net::{RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, recvmsg};
 use rustix::process::{Pid, Signal, getuid, kill_process};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
-use crate::support::{Place, Running};
+use crate::support::{Place, Running, text};
 
 /// An agent that runs, with a folder of its own for its socket.
 pub(crate) struct Agent {
@@ -40,6 +42,11 @@ impl Agent {
         socket(&self.folder)
     }
 
+    /// The store, as those see it who ask this agent.
+    pub(crate) fn place(&self) -> Place {
+        at(&self.folder)
+    }
+
     pub(crate) fn signal(&self, signal: Signal) {
         self.program.signal(signal);
     }
@@ -59,6 +66,10 @@ impl Agent {
 
 fn socket(folder: &TempDir) -> PathBuf {
     folder.path().join("agent.sock")
+}
+
+fn at(folder: &TempDir) -> Place {
+    Place::at(format!("agent:{}", socket(folder).display()))
 }
 
 fn agent(place: &Place, folder: &TempDir, options: &[&str]) -> Command {
@@ -507,4 +518,90 @@ fn a_connection_is_told_of_renewals() {
     assert!(client.line()["until"].as_f64().unwrap() > until);
     drop(client);
     place.wait_until_free("k");
+}
+
+#[cfg(feature = "redis")]
+fn redis() -> (Server, Place) {
+    let server = needs("redis-server", Server::start_blocking(&[]));
+    let place = Place::at(format!("redis://127.0.0.1:{}/0", server.port()));
+    (server, place)
+}
+
+#[cfg(feature = "redis")]
+#[test]
+fn what_a_program_holds_by_way_of_the_agent_is_free_at_once_when_it_is_killed() {
+    let (_server, place) = redis();
+    let agent = Agent::start(&place, &[]);
+    let holder = agent.place().hold_with(&["--ttl", "1h"], "k");
+    assert_eq!(place.code(&["run", "-n", "k", "--", "true"]), 75);
+    holder.signal(Signal::KILL);
+    // The lease goes on for an hour.
+    place.wait_until_free("k");
+}
+
+#[cfg(feature = "redis")]
+#[test]
+fn what_a_program_holds_outlasts_an_agent_that_is_killed() {
+    let (server, place) = redis();
+    let Agent { program, folder } = Agent::start(&place, &[]);
+    let held_by = || {
+        let output = place.run(&["inspect", "--json", "k"]).stdout;
+        serde_json::from_slice::<Value>(&output).unwrap()["holders"][0]["token"].as_u64()
+    };
+    let mut holder = at(&folder).hold_with(&["--ttl", "15s"], "k");
+    let (token, lease_is_over) = (held_by(), Deadline::after(Duration::from_secs(20)));
+    assert!(token.is_some());
+    drop(program);
+    // One before another store is of no use to it.
+    let other = format!("redis://127.0.0.1:{}/1", server.port());
+    let another = Running::start(&mut agent(&Place::at(other), &folder, &[]));
+    eventually_some("another agent listens", || UnixStream::connect(socket(&folder)).ok());
+    let inspect = || at(&folder).run(&["inspect", "-e", "k"]).status.code();
+    assert_eq!(inspect(), Some(1), "there the key is free");
+    drop(another);
+    let _second = Running::start(&mut agent(&place, &folder, &[]));
+    // Longer than the lease: it is renewed by way of the second agent, which releases it in the end.
+    while !lease_is_over.is_over() {
+        assert_eq!(held_by(), token);
+    }
+    holder.close_input();
+    assert_eq!(holder.end().code, Some(0));
+    assert_eq!(held_by(), None);
+}
+
+#[cfg(feature = "redis")]
+#[test]
+fn a_policy_and_its_limits_hold_for_programs_that_bring_their_own_engine() {
+    let ((_server, place), folder) = (redis(), tempfile::tempdir().unwrap());
+    let agent = Agent::start(&place, &["--policy", &policy(&folder, "* tmp/ keys=1", 0o600)]);
+    let holder = agent.place().hold("tmp/k");
+    for (args, why) in [
+        (&["run", "-n", "theirs", "--", "true"][..], "the agent's policy does not allow the key \"theirs\""),
+        (&["run", "-n", "tmp/second", "--", "true"], "a user holds or waits for 1 keys at most"),
+        (&["inspect", "theirs"], "does not allow the key \"theirs\""),
+        (&["list"], "does not allow the key \"\""),
+        (&["force-release", "theirs"], "does not allow the key \"theirs\""),
+    ] {
+        let refused = agent.place().run(args);
+        let said = text(&refused.stderr);
+        assert!(refused.status.code() == Some(78) && said.contains(why), "{args:?}: {said}");
+    }
+    assert_eq!(agent.place().code(&["list", "tmp/"]), 0);
+    drop(holder);
+    assert_eq!(agent.place().code(&["run", "-w", "60s", "tmp/second", "--", "true"]), 0);
+}
+
+#[test]
+fn a_store_whose_locks_an_agent_cannot_pass_on_is_refused() {
+    let refused = |agent: &Agent, why: &str| {
+        let refused = agent.place().run(&["run", "-n", "k", "--", "true"]);
+        let said = text(&refused.stderr);
+        assert!(refused.status.code() == Some(78) && said.contains(why), "{said}");
+    };
+    refused(&Agent::start(&Place::file(), &[]), "file has no leases");
+    #[cfg(feature = "redis")]
+    {
+        let (_server, place) = redis();
+        refused(&Agent::start(&Place::at(format!("reentrant:{}", place.backend())), &[]), "has sessions");
+    }
 }

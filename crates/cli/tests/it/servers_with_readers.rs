@@ -4,6 +4,8 @@ use leasehold_testkit::{eventually_some, launch::free_port, test};
 use rustix::process::Signal;
 use serde_json::Value;
 
+#[cfg(feature = "redis")]
+use crate::agent::Agent;
 use crate::support::{Place, Running, text};
 
 fn wait_for<T>(work: impl Future<Output = T>) -> T {
@@ -30,6 +32,17 @@ fn on_redis() {
     let server = needs("redis-server", Server::start_blocking(&[]));
     all_that_the_program_does(&Place::at(format!("redis-rw:redis://127.0.0.1:{}/0", server.port())), "redis-rw");
     says_that_it_is_down("redis-rw", &format!("redis-rw:redis://ada:c4n4ry@127.0.0.1:{}", free_port().unwrap()));
+}
+
+#[cfg(feature = "redis")]
+#[test]
+fn by_way_of_an_agent() {
+    use leasehold_testkit::{needs, redis::Server};
+
+    let server = needs("redis-server", Server::start_blocking(&[]));
+    let agent = Agent::start(&Place::at(format!("redis-rw:redis://127.0.0.1:{}/0", server.port())), &[]);
+    all_that_the_program_does(&agent.place(), "agent");
+    says_that_it_is_down("agent", "agent:/nowhere/agent.sock");
 }
 
 #[cfg(feature = "etcd")]

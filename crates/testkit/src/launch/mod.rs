@@ -13,6 +13,7 @@ mod programs;
 pub mod redis;
 pub mod resp;
 mod settings;
+pub mod socket;
 
 pub use self::place::place;
 pub use self::ports::free_port;

@@ -97,6 +97,9 @@ impl Nemesis<'_> {
             Hits::Client => Target::Client(self.scene.clients.number_in(slot)),
             Hits::Server if self.scene.store.nodes.is_empty() => Target::Server(LOCKS.to_owned()),
             Hits::Server if planned.fault.hits_the_leader() => Target::Server("leader".to_owned()),
+            Hits::Server if matches!(planned.fault, Fault::StopAgent | Fault::RestartAgent) => {
+                Target::Server(self.scene.agent(planned).map_or_else(|why| why, |agent| agent.name.clone()))
+            }
             Hits::Link => Target::Link(self.scene.node(planned).name.clone()),
             Hits::Server => Target::Server(self.scene.node(planned).name.clone()),
             Hits::Key => Target::Key(key(planned).to_owned()),

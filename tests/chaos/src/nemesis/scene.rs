@@ -26,6 +26,12 @@ impl Scene<'_> {
         self.after(planned, 0)
     }
 
+    /// The agent that is hit.
+    pub(super) fn agent(&self, planned: &Planned) -> Result<&Node, String> {
+        let Shape::Agents(agents) = &self.store.shape else { return Err("there is no agent".to_owned()) };
+        Ok(&agents[usize::try_from(planned.choice).unwrap_or(0) % agents.len()])
+    }
+
     /// The servers to which the way is broken: clients that cannot reach one of several ask another.
     pub(super) fn out_of_reach(&self, planned: &Planned) -> Vec<&Node> {
         let all = matches!(self.store.shape, Shape::Members { .. }) && planned.choice % 16 < 8;

@@ -30,6 +30,8 @@ fn of_any_kind(scene: &Scene<'_>, planned: &Planned) -> Result<u64, String> {
         (Fault::StopServer, Program::Redis | Program::MariaDb | Program::Etcd) => Ok(stop(&[node], planned.lasts)),
         (Fault::StopLeader, _) => Ok(stop(&[etcd::leader(&scene.store.nodes)?], planned.lasts)),
         (Fault::StopTwoServers, _) => Ok(stop(&[node, scene.next_to(planned)], planned.lasts)),
+        (Fault::StopAgent, _) => Ok(stop(&[scene.agent(planned)?], planned.lasts)),
+        (Fault::RestartAgent, _) => restart_without_data(scene.agent(planned)?, planned.lasts),
         (Fault::ServerClockAhead, _) => jump(scene, node, planned, 1),
         (Fault::ServerClockBack, _) => jump(scene, node, planned, -1),
         (Fault::SlowDisk, _) => slow(node, planned),
@@ -40,7 +42,7 @@ fn of_any_kind(scene: &Scene<'_>, planned: &Planned) -> Result<u64, String> {
         (Fault::SwitchOver, _) => topologies::switch_over(scene),
         (Fault::RestartServer, Program::Redis) => restart(node, planned, Some(&topologies::role(scene, node))),
         (_, Program::Etcd) if planned.fault != Fault::DiskFull => etcd::inflict(scene, node, planned),
-        (Fault::RestartServer, _) => restart_database(node, planned.lasts),
+        (Fault::RestartServer, _) => restart_without_data(node, planned.lasts),
         (Fault::DiskFull, _) => disk_full(node, planned.lasts),
         (_, Program::MariaDb) => mariadb::inflict(scene, node, planned),
         (_, Program::Postgres) => postgres::inflict(scene, node, planned),
@@ -55,7 +57,9 @@ fn of_any_kind(scene: &Scene<'_>, planned: &Planned) -> Result<u64, String> {
         (Fault::NoConnectionsLeft, _) => no_connections_left(node, planned.lasts),
         (Fault::FlushScripts, _) => Ok(flush_scripts(node)),
         (Fault::MemoryFull, _) => Ok(memory_full(node, planned.lasts)),
-        (other, Program::Redis | Program::Etcd) => Err(format!("{} is no fault of Redis", other.name())),
+        (other, Program::Redis | Program::Etcd | Program::Agent) => {
+            Err(format!("{} is no fault of Redis", other.name()))
+        }
     }
 }
 
@@ -94,8 +98,8 @@ fn restart(node: &Node, planned: &Planned, keeps_data: Option<&[String]>) -> Res
     Ok(u64::from(node.pid() != process && kept == keeps_data.is_some()))
 }
 
-/// That the data are there again is seen from tokens, which would go back.
-fn restart_database(node: &Node, lasts: Duration) -> Result<u64, String> {
+/// That the data of a database are there again is seen from tokens, which would go back. An agent has none.
+fn restart_without_data(node: &Node, lasts: Duration) -> Result<u64, String> {
     let before = node.pid();
     node.kill();
     thread::sleep(lasts / 2);
@@ -118,7 +122,7 @@ fn ahead_ms(scene: &Scene<'_>, node: &Node) -> Result<i64, String> {
     let tells = match node.program {
         Program::MariaDb => mariadb::millis(scene, node)?,
         Program::Postgres => postgres::millis(scene, node)?,
-        Program::Etcd => return Err("nothing tells the time of etcd".to_owned()),
+        Program::Etcd | Program::Agent => return Err("nothing tells its time".to_owned()),
         Program::Redis => match node.ask(&["TIME"]) {
             Answer::List(parts) => {
                 let number = |at: usize| parts.get(at).and_then(|part| part.text().parse::<i64>().ok()).unwrap_or(0);

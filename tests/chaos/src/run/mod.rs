@@ -166,7 +166,10 @@ fn play(setup: &'static Setup, plan: &Plan, folder: &Path) -> Result<Outcome, St
     failures.extend(stopped);
     failures.extend(probe::every_key(&runtime, (&operator, setup.ttl()), folder)?);
     close(&runtime, &operator);
-    let own_faults = own_faults(&task.locker.capabilities());
+    // As a client sees it, and not the operator, who may have another way to the store.
+    let client = runtime.block_on((setup.connect)(&store.urls[0])).map_err(|e| e.to_string())?;
+    let own_faults = own_faults(&client.of_task().locker.capabilities());
+    close(&runtime, &client);
     let fewest_grants = plan.duration.as_secs() * FEWEST_GRANTS;
     Ok(Outcome { folder: folder.to_owned(), own_faults, fewest_grants, proofs, failures, resource })
 }

@@ -1,5 +1,6 @@
 //! What is tested: backends on servers that are arranged in some way. Each has a file, and a line in the list.
 
+mod agent;
 mod always_grants;
 mod decks;
 mod etcd;
@@ -24,7 +25,7 @@ mod setup;
 pub(crate) use self::setup::{Setup, Stays};
 
 /// All of them, in the order of documents and reports.
-pub(crate) static ALL: [&Setup; 16] = [
+pub(crate) static ALL: [&Setup; 17] = [
     &file::SETUP,
     &redis_single::SETUP,
     &redis_sentinel::SETUP,
@@ -41,6 +42,7 @@ pub(crate) static ALL: [&Setup; 16] = [
     &mysql_rw::SETUP,
     &postgres::SETUP,
     &etcd::SETUP,
+    &agent::SETUP,
 ];
 
 /// The setup of this name; also the one that shows that a broken lock is found out.

@@ -1,5 +1,6 @@
 //! The stores under test: their servers, and the ways to them.
 
+mod agent;
 pub(crate) mod etcd;
 mod file;
 mod mariadb;
@@ -10,6 +11,7 @@ mod shim;
 mod size;
 mod store;
 
+pub(crate) use self::agent::start as start_agents;
 pub(crate) use self::etcd::start as start_etcd;
 pub(crate) use self::file::{LOCKS, start as start_file};
 pub(crate) use self::mariadb::{follow, start as start_mariadb, start_pair as start_mariadb_pair};

@@ -3,13 +3,14 @@
 use std::fs;
 use std::io::{Read, Write};
 use std::net::TcpStream;
+use std::os::unix::net::UnixStream;
 use std::path::PathBuf;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::Duration;
 
 use leasehold_testkit::launch::resp::{Answer, ask};
-use leasehold_testkit::launch::{Lifetime, Process, Settings, etcd, mariadb, postgres, redis};
+use leasehold_testkit::launch::{Lifetime, Process, Settings, etcd, mariadb, postgres, redis, socket};
 use leasehold_testkit::{Deadline, Proxy};
 use mysql_async::prelude::Queryable;
 use mysql_async::{Conn, Opts, Row};
@@ -33,6 +34,8 @@ pub(crate) enum Program {
     MariaDb,
     Postgres,
     Etcd,
+    /// Serves the store to clients, and has no data.
+    Agent,
 }
 
 /// Starts a server on the data that it left, with these arguments beside its own.
@@ -45,8 +48,8 @@ pub(crate) struct Node {
     pub(crate) port: u16,
     pub(crate) links: Vec<Proxy>,
     pub(crate) shim: Option<Shim>,
-    /// Where its data are.
-    data: PathBuf,
+    /// Where its data are; the socket of an agent.
+    pub(crate) data: PathBuf,
     starts: Starts,
     process: Mutex<Option<Process>>,
 }
@@ -69,6 +72,7 @@ impl Node {
             Program::MariaDb => mariadb::start(&folder, &settings, Lifetime::WithOwner),
             Program::Postgres => postgres::start(&folder, &settings, Lifetime::WithOwner),
             Program::Etcd => etcd::start(&folder, &settings, Lifetime::WithOwner),
+            Program::Agent => return Err("an agent has no port".to_owned()),
         }?;
         let port = process.port();
         let data = folder.join(format!("redis-{port}")).join("appendonlydir");
@@ -80,9 +84,22 @@ impl Node {
                 Program::MariaDb => mariadb::start_on(port, &folder, &settings, Lifetime::WithOwner),
                 Program::Postgres => postgres::start_on(port, &folder, &settings, Lifetime::WithOwner),
                 Program::Etcd => etcd::start_member(port, &[port], &folder, &settings, Lifetime::WithOwner),
+                Program::Agent => Err("an agent has no port".to_owned()),
             }
         };
         Ok(Self::of(program, name, process, data, shim, Box::new(starts)))
+    }
+
+    /// Starts an agent before the store at this URL, which it reaches over links of its own.
+    pub(crate) fn agent(name: String, folder: PathBuf, url: &str) -> Result<Self, String> {
+        let program = std::env::current_exe().map_err(|error| error.to_string())?;
+        let at = folder.join("sock");
+        let settings = Settings::arguments(&["--agent", &at.display().to_string(), url]);
+        let data = at.clone();
+        let starts = move |_: &[String]| socket::start(&program, &settings, &at, &folder, Lifetime::WithOwner);
+        let process = Mutex::new(Some(starts(&[])?));
+        let (program, starts) = (Program::Agent, Box::new(starts));
+        Ok(Self { program, name, port: 0, links: Vec::new(), shim: None, data, starts, process })
     }
 
     /// A server that was started.
@@ -153,6 +170,11 @@ impl Node {
     /// Whether it answers within a moment.
     pub(crate) fn answers(&self) -> bool {
         let greeted = || -> std::io::Result<()> {
+            if self.program == Program::Agent {
+                let mut stream = UnixStream::connect(&self.data)?;
+                stream.set_read_timeout(Some(Duration::from_millis(250)))?;
+                return stream.read_exact(&mut [0]);
+            }
             let mut stream = TcpStream::connect(("127.0.0.1", self.port))?;
             stream.set_read_timeout(Some(Duration::from_millis(250)))?;
             // MariaDB speaks first.
@@ -160,7 +182,7 @@ impl Node {
                 Program::Redis => stream.write_all(b"PING\r\n")?,
                 Program::Postgres => stream.write_all(ASKS_FOR_TLS)?,
                 Program::Etcd => stream.write_all(b"GET /version HTTP/1.0\r\n\r\n")?,
-                Program::MariaDb => {}
+                Program::MariaDb | Program::Agent => {}
             }
             stream.read_exact(&mut [0])
         };

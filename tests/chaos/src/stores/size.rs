@@ -33,6 +33,7 @@ pub(crate) fn size(store: &Store, runtime: &Runtime) -> Result<Size, String> {
             Program::MariaDb => of_mariadb(node, runtime)?,
             Program::Postgres => of_postgres(node, runtime)?,
             Program::Etcd => of_etcd(node)?,
+            Program::Agent => Size::default(),
         };
         all.entries += one.entries;
         all.bytes += one.bytes;

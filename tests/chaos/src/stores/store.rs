@@ -36,6 +36,8 @@ pub(crate) enum Shape {
     Members {
         ways: Vec<Proxy>,
     },
+    /// The store is reached by way of these.
+    Agents(Vec<Node>),
     /// A primary and its replica, and the address at which clients find the primary.
     Pair {
         address: Proxy,

@@ -88,9 +88,8 @@ const ETCD_CRATE: Crate = Crate {
     root: "crates/etcd/src/lib.rs",
     sources: "crates/etcd/src",
     tests: &[
-        ("crates/etcd", &["lib", SCRIPTS, "settings", "clients", "waiters", "late", "tls", "members"]),
+        ("crates/etcd", &["lib", SCRIPTS, "clients", "waiters", "late", "driver", "conformance", "settings", "tls", "members"]),
         ("crates/cli", &["doctor::etcd"]),
-        ("crates/etcd", SUITES),
     ],
     equivalent: ETCD,
 };

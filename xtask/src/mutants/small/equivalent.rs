@@ -206,12 +206,6 @@ pub(super) const POSTGRES: &[Equivalent] = &[
         line: "!= SslMode::Require && cfg!",
         why: "it is false in a build with TLS, and changes are tried in such a one",
     },
-    Equivalent {
-        file: "tls.rs",
-        mutant: "replace tls -> Result<Tls> with Ok(Default::default())",
-        line: "Ok(Default::default())",
-        why: "the one for a build without TLS, and changes are tried in a build with it",
-    },
 ];
 
 /// Of `crates/etcd`.

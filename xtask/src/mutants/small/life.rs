@@ -11,7 +11,8 @@ use super::subject::{Look, Programs, Subject, read, write};
 use crate::mutants::end::{End, end_of};
 use crate::test_program::Part;
 
-/// The limit of the memory of a run, in KiB: more than the search needs, and less than would disturb the machine.
+/// The limit of the data in memory of a run, in KiB: more than the search needs, and less than would disturb the machine. A file that
+/// is mapped is no part of it: an etcd maps 10 GiB of its own.
 const MEMORY: &str = "6000000";
 
 /// More than the right code needs on any machine.
@@ -88,7 +89,7 @@ fn at(
     patience: Duration,
 ) -> Result<End, String> {
     let mut command = Command::new("sh");
-    command.args(["-c", "ulimit -v $0; exec \"$@\"", MEMORY]).arg(program).args(look.arguments);
+    command.args(["-c", "ulimit -d $0; exec \"$@\"", MEMORY]).arg(program).args(look.arguments);
     Part(look.program.tests).select(&mut command, only);
     command.current_dir(subject.tree.join(look.program.folder));
     command.env("RUST_MIN_STACK", STACK).envs(look.environment.iter().cloned()).env(environment.0, &environment.1);

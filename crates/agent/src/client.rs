@@ -1,0 +1,209 @@
+//! One connection to an agent: steps go out, each with a number, and its reply comes back under that.
+
+use std::collections::HashMap;
+use std::path::Path;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use leasehold_core::{Error, ErrorKind, Notification, Result};
+use serde_json::{Value, json};
+use tokio::net::UnixStream;
+use tokio::sync::{mpsc, oneshot};
+use tokio::time::timeout;
+
+use crate::pipe::{Lines, NoLine, Outbox};
+use crate::wire::{LONGEST_STEP, Reply, STEPS, Served, Step};
+
+/// A connection that lasts as long as anybody has it.
+#[derive(Debug)]
+pub(crate) struct Connection {
+    pub(crate) served: Served,
+    lines: mpsc::UnboundedSender<Vec<u8>>,
+    waiting: Arc<Mutex<Waiting>>,
+}
+
+/// Who waits for what comes.
+#[derive(Debug, Default)]
+struct Waiting {
+    last: u64,
+    has_ended: bool,
+    steps: HashMap<u64, oneshot::Sender<Reply>>,
+    subscriptions: HashMap<u64, mpsc::UnboundedSender<Notification>>,
+}
+
+/// What the store tells of one key, until this is dropped.
+#[derive(Debug)]
+pub(crate) struct Notified {
+    number: u64,
+    connection: Arc<Connection>,
+    notifications: mpsc::UnboundedReceiver<Notification>,
+}
+
+fn lock(waiting: &Mutex<Waiting>) -> MutexGuard<'_, Waiting> {
+    waiting.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl Connection {
+    /// Connects on the runtime that this is called on. Nothing was asked of the store when it fails.
+    pub(crate) async fn open(path: &Path, within: Duration) -> Result<Arc<Self>> {
+        let unavailable = || Error::new(ErrorKind::Unavailable, "connect").at(&path.display().to_string());
+        let opened = async {
+            let stream = UnixStream::connect(path).await.map_err(|cause| {
+                let advice = "no agent serves there, or this user may not ask it; see `leasehold agent`";
+                Error::new(ErrorKind::Unavailable, "connect")
+                    .detail(advice)
+                    .at(&path.display().to_string())
+                    .caused_by(cause)
+            })?;
+            let (read, write) = stream.into_split();
+            let mut output = Outbox::new(write, format!("{}\n", json!({ "steps": STEPS })).into_bytes());
+            let mut input = Lines::new(read, Vec::new()).up_to(LONGEST_STEP);
+            while !output.is_empty() {
+                output.send().await.map_err(|cause| unavailable().caused_by(cause))?;
+            }
+            let closed = |_: NoLine| unavailable().detail("the agent closed the connection");
+            input.next().await.map_err(closed)?;
+            let served = input.next().await.map_err(closed)?;
+            let served =
+                serde_json::from_slice(&served).map_err(|_| refused(&served).at(&path.display().to_string()))?;
+            Ok((served, input, output))
+        };
+        let (served, mut input, mut output) =
+            timeout(within, opened).await.unwrap_or_else(|_| Err(unavailable().detail("the agent gave no answer")))?;
+        let (lines, mut asked) = mpsc::unbounded_channel::<Vec<u8>>();
+        let connection = Arc::new(Self { served, lines, waiting: Arc::default() });
+        let ends = Ends(Arc::clone(&connection.waiting));
+        tokio::spawn(async move {
+            loop {
+                tokio::select! {
+                    biased;
+                    sent = output.send(), if !output.is_empty() => if sent.is_err() { return },
+                    read = input.next() => match read.map(|read| serde_json::from_slice(&read)) {
+                        Ok(Ok((number, reply))) => ends.tell(number, reply),
+                        _ => return,
+                    },
+                    line = asked.recv() => match line {
+                        Some(line) => output.put(&line),
+                        None => return,
+                    },
+                }
+            }
+        });
+        Ok(connection)
+    }
+
+    pub(crate) fn has_ended(&self) -> bool {
+        lock(&self.waiting).has_ended
+    }
+
+    /// Asks for a step. It is on its way when this is polled for the first time.
+    pub(crate) async fn ask(&self, step: &Step, within: Duration) -> Result<Reply> {
+        let (_, reply) = self.send(step)?;
+        self.reply(reply, within).await
+    }
+
+    fn send(&self, step: &Step) -> Result<(u64, oneshot::Receiver<Reply>)> {
+        let (to, reply) = oneshot::channel();
+        let mut waiting = lock(&self.waiting);
+        if waiting.has_ended {
+            return Err(Error::new(ErrorKind::Unavailable, "ask").detail("the agent closed the connection"));
+        }
+        waiting.last += 1;
+        let number = waiting.last;
+        waiting.steps.insert(number, to);
+        // Under the lock: the agent carries steps out in the order in which they come.
+        self.put(number, step);
+        Ok((number, reply))
+    }
+
+    fn put(&self, number: u64, step: &Step) {
+        let mut line = serde_json::to_vec(&(number, step)).unwrap_or_default();
+        line.push(b'\n');
+        let _ = self.lines.send(line);
+    }
+
+    async fn reply(&self, reply: oneshot::Receiver<Reply>, within: Duration) -> Result<Reply> {
+        let unknown = |why| Err(Error::new(ErrorKind::Indeterminate, "ask").detail(why));
+        match timeout(within, reply).await {
+            Ok(Ok(Reply::Failed(failure))) => Err(failure.into()),
+            Ok(Ok(reply)) => Ok(reply),
+            Ok(Err(_)) => unknown("the agent closed the connection"),
+            Err(_) => {
+                // Whoever asks next finds out whether the agent is there at all.
+                self.end();
+                unknown("the agent gave no answer")
+            }
+        }
+    }
+
+    /// Ends the connection for all that use it.
+    pub(crate) fn end(&self) {
+        lock(&self.waiting).end();
+    }
+
+    /// Subscribes to what the store tells of a key.
+    pub(crate) async fn subscribe(self: &Arc<Self>, step: &Step, within: Duration) -> Result<Notified> {
+        let (number, reply) = self.send(step)?;
+        let (to, notifications) = mpsc::unbounded_channel();
+        lock(&self.waiting).subscriptions.insert(number, to);
+        let notified = Notified { number, connection: Arc::clone(self), notifications };
+        self.reply(reply, within).await?;
+        Ok(notified)
+    }
+}
+
+/// What an agent said in place of what it serves.
+fn refused(said: &[u8]) -> Error {
+    let said: Value = serde_json::from_slice(said).unwrap_or_default();
+    let message = said["message"].as_str().unwrap_or("what answers there is no agent of this version").to_owned();
+    Error::new(ErrorKind::Backend, "connect").detail(message)
+}
+
+impl Waiting {
+    fn end(&mut self) {
+        self.has_ended = true;
+        self.steps.clear();
+        self.subscriptions.clear();
+    }
+}
+
+/// Ends the waits of a connection with its task, also where the runtime ends.
+struct Ends(Arc<Mutex<Waiting>>);
+
+impl Ends {
+    fn tell(&self, number: u64, reply: Reply) {
+        let mut waiting = lock(&self.0);
+        match reply {
+            Reply::Notified(notification) => {
+                if let Some(subscription) = waiting.subscriptions.get(&number) {
+                    let _ = subscription.send(notification);
+                }
+            }
+            reply => {
+                if let Some(step) = waiting.steps.remove(&number) {
+                    let _ = step.send(reply);
+                }
+            }
+        }
+    }
+}
+
+impl Drop for Ends {
+    fn drop(&mut self) {
+        lock(&self.0).end();
+    }
+}
+
+impl Notified {
+    /// The next notification. Cancel safe.
+    pub(crate) async fn next(&mut self) -> Notification {
+        self.notifications.recv().await.unwrap_or(Notification::Ended)
+    }
+}
+
+impl Drop for Notified {
+    fn drop(&mut self) {
+        lock(&self.connection.waiting).subscriptions.remove(&self.number);
+        self.connection.put(self.number, &Step::Unsubscribe(self.number));
+    }
+}

@@ -1,0 +1,8 @@
+//! The tests of the backend `agent:` from outside, and the conformance suite.
+#![cfg(target_os = "linux")]
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+mod agents;
+mod conformance;
+
+leasehold_testkit::main!(conformance::suite());
