@@ -12,7 +12,7 @@ use tokio::sync::{mpsc, oneshot};
 use tokio::time::timeout;
 
 use crate::pipe::{Lines, NoLine, Outbox};
-use crate::wire::{LONGEST_STEP, Reply, STEPS, Served, Step};
+use crate::wire::{LONGEST_REPLY, Reply, STEPS, Served, Step};
 
 /// A connection that lasts as long as anybody has it.
 #[derive(Debug)]
@@ -57,7 +57,7 @@ impl Connection {
             })?;
             let (read, write) = stream.into_split();
             let mut output = Outbox::new(write, format!("{}\n", json!({ "steps": STEPS })).into_bytes());
-            let mut input = Lines::new(read, Vec::new()).up_to(LONGEST_STEP);
+            let mut input = Lines::new(read, Vec::new()).up_to(LONGEST_REPLY);
             while !output.is_empty() {
                 output.send().await.map_err(|cause| unavailable().caused_by(cause))?;
             }

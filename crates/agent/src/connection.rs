@@ -5,6 +5,7 @@ use std::future::pending;
 use std::pin::{Pin, pin};
 use std::time::Duration;
 
+use futures::FutureExt;
 use leasehold_core::{
     Admin, Clock, FencingToken, Holders, LockKey, Locks, LossReason, Moment, ReleaseOutcome, Semaphore,
 };
@@ -253,11 +254,16 @@ where
     /// Keeps the lock until the client ends the connection, or the lock is lost.
     async fn keep(&mut self, grant: Grant, locks: &Locks, lease: Duration, asked: Request) -> End {
         let mut lost = pin!(grant.lost());
+        let mut wanted = pin!(grant.wanted().fuse());
         loop {
             self.tell_renewals(&grant, lease);
             let event = tokio::select! {
                 biased;
                 reason = &mut lost => return End::Lost(reason.as_str()),
+                () = &mut wanted => {
+                    self.output.put(&Answer::Wanted(true).line());
+                    continue;
+                }
                 event = self.event() => event,
                 () = sleep((lease / 20).clamp(Duration::from_millis(5), Duration::from_secs(1))) => continue,
             };

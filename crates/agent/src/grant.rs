@@ -66,6 +66,11 @@ impl Grant {
         select_all(self.handles().into_iter().map(|handle| handle.lost().boxed())).map(|(reason, ..)| reason)
     }
 
+    /// Resolves when somebody waits for one of its locks.
+    pub(crate) fn wanted(&self) -> impl Future<Output = ()> + Send + 'static {
+        select_all(self.handles().into_iter().map(|handle| handle.wanted().boxed())).map(|_| ())
+    }
+
     /// Until when all of it is certainly held without another renewal.
     pub(crate) fn until(&self, clock: &Clock) -> Moment {
         // Read first, so that the answer is too early and never too late.

@@ -268,6 +268,8 @@ pub enum Answer<'a> {
     },
     /// The lease was renewed, and lasts until then.
     Until(f64),
+    /// Somebody waits for it.
+    Wanted(bool),
     /// The store does not renew the lease.
     Losing {
         /// Why.

@@ -39,6 +39,8 @@ enum Change<'a> {
     /// This is in the store, or may be.
     Holds(GrantRef, Option<Counted<'a>>),
     HoldsNoMore(Vec<OwnerId>),
+    /// Of these the store told whether it has them: an agent that has just begun hears of them so.
+    Renewed(Vec<(GrantRef, bool)>),
 }
 
 struct Client<'a> {
@@ -206,6 +208,10 @@ impl<'a> Client<'a> {
 
     fn subscribe(&mut self, number: u64, key: LockKey) -> Result<BoxFuture<'a, Done<'a>>, Refusal> {
         self.check(&key)?;
+        let limit = self.shared.policy.limits(&self.peer.names).keys;
+        if self.subscriptions.len() >= limit {
+            return Err(Refusal::full(format!("a program waits for {limit} keys at most")));
+        }
         let none = || Refusal::refused("the store has no notifications");
         let notifications = self.backend.notifications().ok_or_else(none)?;
         let begun = async move { Done::Subscribed(number, notifications.subscribe(&key).await) };
@@ -268,6 +274,15 @@ impl<'a> Client<'a> {
                     self.holds.remove(&owner);
                 }
             }
+            Change::Renewed(renewed) => {
+                for (grant, is_held) in renewed {
+                    if !is_held {
+                        self.holds.remove(&grant.owner);
+                    } else if !self.holds.contains_key(&grant.owner) {
+                        self.holds.insert(grant.owner, (grant, self.shared.take(self.peer, 1).ok()));
+                    }
+                }
+            }
         }
     }
 
@@ -297,10 +312,10 @@ fn claimed<'a>(number: u64, claim: &Claim, attempt: Result<Attempt>, counted: Op
 }
 
 fn renewed<'a>(number: u64, renewals: &[Renewal], statuses: Vec<Result<LeaseStatus>>) -> Done<'a> {
-    let gone = |(renewal, status): (&Renewal, &Result<LeaseStatus>)| {
-        matches!(status, Ok(LeaseStatus::NotHeld | LeaseStatus::ForceReleased)).then_some(renewal.grant.owner)
+    let told = |(renewal, status): (&Renewal, &Result<LeaseStatus>)| {
+        status.as_ref().ok().map(|status| (renewal.grant.clone(), *status == LeaseStatus::Held))
     };
-    let change = Change::HoldsNoMore(renewals.iter().zip(&statuses).filter_map(gone).collect());
+    let change = Change::Renewed(renewals.iter().zip(&statuses).filter_map(told).collect());
     let statuses = statuses.into_iter().map(|status| status.map(Status).map_err(Failure::from)).collect();
     Done::Answered(number, Reply::Statuses(statuses), change)
 }

@@ -15,8 +15,11 @@ use crate::protocol::{Refusal, kind_name, kind_named};
 /// The version of the steps. An agent serves this one alone.
 pub(crate) const STEPS: u32 = 1;
 
-/// The longest line, in bytes: a batch of renewals.
+/// The longest line of a client, in bytes: a batch of renewals.
 pub(crate) const LONGEST_STEP: usize = 1024 * 1024;
+
+/// The longest line of an agent, in bytes: a page of a list.
+pub(crate) const LONGEST_REPLY: usize = 64 * LONGEST_STEP;
 
 /// The most renewals of one line.
 pub(crate) const BATCH: usize = 250;

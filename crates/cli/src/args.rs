@@ -10,6 +10,7 @@ use clap::parser::ValueSource;
 use clap::{Args, CommandFactory, FromArgMatches, Parser, Subcommand, ValueEnum};
 use clap_complete::Shell;
 use leasehold::{LockKey, LockOptions, Wait, kind_of};
+use rustix::process::Signal;
 
 use crate::duration;
 use crate::exit::{self, Codes};
@@ -270,6 +271,13 @@ pub(crate) struct RunArgs {
     #[arg(long, value_name = "WHAT", default_value = "term")]
     pub(crate) on_lost: OnLost,
 
+    /// Send SIGNAL to the command once when another program waits for the lock
+    ///
+    /// The store is asked once a second, and has to keep a queue: redis:, redis-rw:, etcd:, or an agent before one of these. With
+    /// --on-wanted TERM, a command that works as long as nobody else wants to makes room.
+    #[arg(long, value_name = "SIGNAL", value_enum, ignore_case = true)]
+    pub(crate) on_wanted: Option<OnWanted>,
+
     /// Time between SIGTERM and SIGKILL with --on-lost term; ahead of the end of the lease, at most a third of --ttl
     #[arg(long, value_name = "DUR", default_value = "5s", value_parser = duration::parse)]
     pub(crate) kill_after: Duration,
@@ -319,6 +327,29 @@ pub(crate) enum OnLost {
     Kill,
     /// Only a message
     Ignore,
+}
+
+/// The signal that a command gets when somebody waits.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+#[value(rename_all = "UPPER")]
+pub(crate) enum OnWanted {
+    Hup,
+    Int,
+    Term,
+    Usr1,
+    Usr2,
+}
+
+impl From<OnWanted> for Signal {
+    fn from(wanted: OnWanted) -> Self {
+        match wanted {
+            OnWanted::Hup => Self::HUP,
+            OnWanted::Int => Self::INT,
+            OnWanted::Term => Self::TERM,
+            OnWanted::Usr1 => Self::USR1,
+            OnWanted::Usr2 => Self::USR2,
+        }
+    }
 }
 
 impl RunArgs {

@@ -38,6 +38,11 @@ impl<M: GuardMode> Held<M> {
         select_all(self.all().map(|guard| Box::pin(guard.lost()))).await.0
     }
 
+    /// Resolves when somebody waits for one of them.
+    pub(crate) async fn wanted(&self) {
+        select_all(self.all().map(|guard| Box::pin(guard.wanted()))).await;
+    }
+
     /// For how long all of them are held without another renewal.
     pub(crate) fn remaining(&self) -> Duration {
         self.all().map(Guard::remaining).min().unwrap_or_default()

@@ -122,6 +122,10 @@ impl Job<'_> {
 
     async fn acquire_and_run(&self, signals: &mut Signals) -> Result<Ran, Failure> {
         let Self { args, store, .. } = self;
+        if args.on_wanted.is_some() && !store.capabilities().has(Capability::Queue) {
+            let refused = Error::new(ErrorKind::Unsupported, "acquire").with_backend(self.backend()).key(&args.key);
+            return Err(refused.detail("--on-wanted needs a store with a queue").into());
+        }
         let mut options = args.options(default_label);
         if let Wait::UpTo(limit) = options.patience() {
             options = options.wait(Wait::UpTo(limit.saturating_sub(self.connecting)));

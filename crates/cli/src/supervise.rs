@@ -51,6 +51,8 @@ impl<'a, M: GuardMode> Supervisor<'a, M> {
         let (held, ignores) = (self.held, self.args.on_lost == OnLost::Ignore);
         let mut terminal = Terminal::default();
         let mut losing = pin!(held.lost());
+        let mut wanted = pin!(held.wanted());
+        let mut on_wanted = self.args.on_wanted;
         let may_go_on = || held.loss().is_none() || ignores;
         let ended = loop {
             // After a pause of this process its timers are behind the clock, so the lease is checked before anything else.
@@ -66,6 +68,11 @@ impl<'a, M: GuardMode> Supervisor<'a, M> {
                     Change::Ended(ended) => break ended,
                     Change::Stopped(signal) => terminal.command_stopped(self.child, signal, &may_go_on),
                 },
+                () = &mut wanted, if on_wanted.is_some() => {
+                    if let Some(signal) = on_wanted.take() {
+                        self.child.signal(signal.into());
+                    }
+                }
                 signal = signals.next() => match signal {
                     Signal::TSTP => terminal.told_to_stop(self.child, &may_go_on),
                     signal => self.child.signal(signal),

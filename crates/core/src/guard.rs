@@ -119,6 +119,33 @@ impl<M: GuardMode> Guard<M> {
         async move { handle.ended().await }
     }
 
+    /// Resolves when somebody waits for the key: in this process, or, where the store has a queue
+    /// ([`Queue`](crate::Capability::Queue)), anywhere; the store is asked once a second. Never resolves where nobody knows, or once
+    /// the guard has ended: to select against work that can be put off.
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")] async fn main() -> leasehold_core::Result<()> {
+    /// use leasehold_core::{LockerExt, Memory};
+    ///
+    /// let locks = Memory::new();
+    /// let guard = locks.lock("index").await?;
+    /// let next = tokio::spawn(async move { locks.lock("index").await });
+    /// guard.wanted().await;
+    /// guard.release().await?;
+    /// next.await.unwrap()?.release().await?;
+    /// # Ok(()) }
+    /// ```
+    ///
+    /// # Panics
+    /// When it is polled outside of a tokio runtime with timers.
+    ///
+    /// # Cancel safety
+    /// Safe; it can be called again.
+    pub fn wanted(&self) -> impl Future<Output = ()> + Send + 'static {
+        let handle = self.handle();
+        async move { handle.wanted().await }
+    }
+
     /// Renews the lease now, in addition to the renewals in the background.
     ///
     /// # Errors
@@ -284,6 +311,17 @@ impl GuardHandle {
                 None => std::future::pending().await,
             }
         }
+    }
+
+    /// Resolves when somebody waits for the key: see [`Guard::wanted`].
+    ///
+    /// # Panics
+    /// When it is polled outside of a tokio runtime with timers.
+    ///
+    /// # Cancel safety
+    /// Safe; it can be called again.
+    pub fn wanted(&self) -> impl Future<Output = ()> + Send + 'static {
+        self.0.clone().wanted()
     }
 
     /// Resolves when the guard has ended, with the reason if it was lost: see [`Guard::ended`].

@@ -113,7 +113,7 @@ impl Client {
     fn answer(&mut self) -> Value {
         loop {
             let line = self.line();
-            if line.get("until").is_none() && line.get("waiting").is_none() {
+            if ["until", "waiting", "wanted"].iter().all(|told| line.get(told).is_none()) {
                 return line;
             }
         }
@@ -172,6 +172,18 @@ fn the_kernel_says_who_a_client_is_and_the_client_may_add_to_it() {
         "{label}"
     );
     assert_eq!(inspected["holders"][0]["reason"], "r");
+}
+
+#[test]
+fn a_holder_is_told_that_another_process_of_the_host_waits() {
+    let agent = Agent::start(&Place::file(), &[]);
+    let mut holder = agent.asks(&json!({"lock": "k"}));
+    holder.is_granted();
+    let mut waiter = agent.asks(&json!({"lock": "k"}));
+    assert_eq!(holder.line(), json!({"wanted": true}));
+    holder.says(r#"{"release":true}"#);
+    assert_eq!(holder.answer(), json!({"released": true}));
+    waiter.is_granted();
 }
 
 /// A process that has nothing but this connection, as its output.

@@ -195,3 +195,25 @@ fn what_a_killed_program_has_started_keeps_the_key_of_a_file_until_it_ends() {
     assert_eq!(place.code(&["run", "-n", "k", "--", "true"]), 0);
     ended.end();
 }
+
+#[cfg(feature = "redis")]
+#[test]
+fn a_command_is_told_once_that_another_program_waits() {
+    use leasehold_testkit::{needs, redis::Server};
+
+    let refused = Place::file().run(&["run", "--on-wanted", "TERM", "k", "--", "true"]);
+    assert!(
+        refused.status.code() == Some(78) && text(&refused.stderr).contains("needs a store with a queue"),
+        "{refused:?}"
+    );
+    let server = needs("redis-server", Server::start_blocking(&[]));
+    let place = Place::at(format!("redis://127.0.0.1:{}/0", server.port()));
+    let script = "trap 'echo wanted; exec cat' USR1; echo ready; while :; do sleep 0.05; done";
+    let mut holder = Running::start(&mut place.leasehold(&["run", "--on-wanted", "usr1", "k", "-c", script]));
+    holder.expect_line("ready");
+    let waiter = Running::start(&mut place.leasehold(&["run", "-w", "60s", "k", "--", "true"]));
+    // A second signal would end `cat`.
+    holder.expect_line("wanted");
+    holder.close_input();
+    assert_eq!((holder.end().code, waiter.end_by_itself().code), (Some(0), Some(0)));
+}

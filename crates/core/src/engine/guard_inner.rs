@@ -1,6 +1,7 @@
 //! The inner part of a guard: whether its lease is held, and how it is renewed, released, detached or downgraded.
 
 use std::fmt;
+use std::future::pending;
 use std::pin::pin;
 use std::sync::{Arc, Weak};
 use std::time::Duration;
@@ -11,7 +12,7 @@ use super::inner::Inner;
 use super::state::{End, Granted, GuardRef, GuardRelease, Join, LeaseCell, WaiterId};
 use crate::clock::Moment;
 use crate::{
-    Error, ErrorKind, FencingToken, GrantRef, LeaseStatus, LockKey, LockOptions, LossReason, Mode, OwnerId,
+    Capability, Error, ErrorKind, FencingToken, GrantRef, LeaseStatus, LockKey, LockOptions, LossReason, Mode, OwnerId,
     ReleaseOutcome, Result,
 };
 
@@ -198,6 +199,24 @@ impl WeakGuardState {
                 () = clock.reach(cell.limit()) => {}
             }
         }
+    }
+
+    /// Resolves when somebody waits for the key, and never once the guard has ended.
+    pub(crate) async fn wanted(self) {
+        const PAUSE: Duration = Duration::from_millis(100);
+        const ASKS_THE_STORE: u32 = 10;
+        for round in 0.. {
+            let Some(state) = self.state().filter(GuardState::is_held) else { break };
+            let (engine, key) = (Arc::clone(&state.engine), state.key().clone());
+            drop(state);
+            let asks = round % ASKS_THE_STORE == 0 && engine.capabilities.has(Capability::Queue);
+            if engine.driver.look(|all| all.is_wanted(&key)) || asks && engine.counts_waiters(&key).await {
+                return;
+            }
+            drop(engine);
+            tokio::time::sleep(PAUSE).await;
+        }
+        pending::<()>().await;
     }
 
     /// Resolves when no release of the key is under way, or is repeated, in this process.

@@ -92,6 +92,12 @@ impl Inner {
         within(self.backend.answers_within() * 5, call).await.unwrap_or_else(|| Err(Error::unanswered(operation)))
     }
 
+    /// Whether the store has somebody in the queue of the key.
+    pub(super) async fn counts_waiters(&self, key: &LockKey) -> bool {
+        let seen = self.bounded("inspect", self.backend.inspect(key)).await;
+        seen.is_ok_and(|seen| seen.waiters.is_some_and(|waiters| waiters > 0))
+    }
+
     pub(super) fn name(&self) -> &'static str {
         self.capabilities.backend()
     }

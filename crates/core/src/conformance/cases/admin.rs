@@ -1,7 +1,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
-use super::context::{AMPLE, SHORT, TestContext, outlast, patient, soon};
+use super::context::{AMPLE, MARGIN, SHORT, TestContext, outlast, patient, soon};
 use super::token::token;
 use crate::conformance::TestClient;
 use crate::conformance::verdict::{Failure, Verdict, ensure};
@@ -141,7 +141,7 @@ pub(super) async fn c25_who_waits_in_the_store_is_counted(context: TestContext) 
     let (ours, theirs, key) = (context.client().await?, context.client().await?, context.key());
     let waiters = async || Ok::<_, Failure>(theirs.admin.inspect(&key).await?.waiters);
     ensure!(waiters().await? == Some(0), "nobody waits for a free key: {:?}", waiters().await?);
-    ours.claims(&key, Mode::Exclusive, AMPLE * 3).await?;
+    let guard = ours.take(&key, &patient()).await?;
     let mut claims = Vec::new();
     for count in 0..=2 {
         let (inspected, page) = (waiters().await?, theirs.admin.list(key.as_str(), None).await?);
@@ -150,11 +150,13 @@ pub(super) async fn c25_who_waits_in_the_store_is_counted(context: TestContext) 
         let listed = page.keys.first().map(|held| held.waiters);
         ensure!(listed.is_none_or(|listed| listed == Some(count)), "{count} wait, and {listed:?} are listed");
         let claim = Claim { waits: true, ..Claim::new(&key, Mode::Exclusive, AMPLE * 3) };
-        let attempt = ours.store.try_acquire(&claim).await?;
+        let attempt = theirs.store.try_acquire(&claim).await?;
         ensure!(matches!(attempt, Attempt::Queued { .. }), "a claim that waits was told {attempt:?}");
         claims.push(claim);
+        let told = tokio::time::timeout(MARGIN, guard.wanted()).await;
+        ensure!(told.is_ok(), "the holder was not told that {} wait", count + 1);
     }
-    ours.store.release(&claims[1].grant(None)).await?;
+    theirs.store.release(&claims[1].grant(None)).await?;
     ensure!(waiters().await? == Some(2), "one of three gave up, and {:?} are counted", waiters().await?);
     Ok(())
 }

@@ -221,6 +221,11 @@ impl<W: Clone, L: LeaseCell> State<W, L> {
         key.is_some_and(|key| key.releases.iter().any(|release| release.late_pause.is_none()))
     }
 
+    /// Whether somebody of this process waits for the key.
+    pub(crate) fn is_wanted(&self, key: &LockKey) -> bool {
+        self.keys.get(key).and_then(KeyEntry::whole).is_some_and(|key| !key.waiters.is_empty())
+    }
+
     /// Whether no request of this engine is under way.
     pub(crate) fn is_idle(&self, member: Member) -> bool {
         self.members.get(&member).is_none_or(|engine| engine.under_way == 0)
