@@ -55,8 +55,13 @@ impl AgentLocks {
     /// # Errors
     /// The errors of [`AgentBuilder::connect`], and [`InvalidOptions`](ErrorKind::InvalidOptions) for another URL.
     pub async fn connect(url: &str) -> Result<Self> {
-        let path = url.strip_prefix("agent:").map(|path| path.strip_prefix("//").unwrap_or(path));
-        Self::builder().path(path.unwrap_or_default()).connect().await
+        let path = url.strip_prefix("agent:").map(|path| path.strip_prefix("//").unwrap_or(path)).unwrap_or_default();
+        if url.starts_with("agent://") && !path.starts_with('/') || path.contains(['?', '#']) {
+            let why = "the URL of an agent is the path of its socket, as in agent:/run/leasehold.sock";
+            let refused = Error::new(ErrorKind::InvalidOptions, "connect").with_backend(AgentBackend::NAME);
+            return Err(refused.detail(why));
+        }
+        Self::builder().path(path).connect().await
     }
 
     /// A builder, for settings other than the defaults.

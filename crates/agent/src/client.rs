@@ -1,6 +1,9 @@
 //! One connection to an agent: steps go out, each with a number, and its reply comes back under that.
 
 use std::collections::HashMap;
+use std::fs;
+use std::io;
+use std::os::unix::fs::FileTypeExt;
 use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -48,19 +51,12 @@ impl Connection {
     pub(crate) async fn open(path: &Path, within: Duration) -> Result<Arc<Self>> {
         let unavailable = || Error::new(ErrorKind::Unavailable, "connect").at(&path.display().to_string());
         let opened = async {
-            let stream = UnixStream::connect(path).await.map_err(|cause| {
-                let advice = "no agent serves there, or this user may not ask it; see `leasehold agent`";
-                Error::new(ErrorKind::Unavailable, "connect")
-                    .detail(advice)
-                    .at(&path.display().to_string())
-                    .caused_by(cause)
-            })?;
+            let stream = UnixStream::connect(path).await.map_err(|cause| unreached(path, &cause))?;
             let (read, write) = stream.into_split();
             let mut output = Outbox::new(write, format!("{}\n", json!({ "steps": STEPS })).into_bytes());
             let mut input = Lines::new(read, Vec::new()).up_to(LONGEST_REPLY);
-            while !output.is_empty() {
-                output.send().await.map_err(|cause| unavailable().caused_by(cause))?;
-            }
+            // An agent that refuses may have closed the connection already: what it said is there all the same.
+            while !output.is_empty() && output.send().await.is_ok() {}
             let closed = |_: NoLine| unavailable().detail("the agent closed the connection");
             input.next().await.map_err(closed)?;
             let served = input.next().await.map_err(closed)?;
@@ -152,11 +148,24 @@ impl Connection {
     }
 }
 
+/// Why there is no connection, and what to do.
+fn unreached(path: &Path, cause: &io::Error) -> Error {
+    let is_socket = fs::metadata(path).map(|found| found.file_type().is_socket());
+    let (kind, why) = match cause.kind() {
+        io::ErrorKind::PermissionDenied => (ErrorKind::Backend, "this user may not ask the agent".to_owned()),
+        io::ErrorKind::InvalidInput => (ErrorKind::InvalidOptions, cause.to_string()),
+        _ if matches!(is_socket, Ok(false)) => (ErrorKind::Backend, "it is no socket".to_owned()),
+        _ => (ErrorKind::Unavailable, format!("no agent serves there: {cause}")),
+    };
+    Error::new(kind, "connect").detail(why).at(&path.display().to_string())
+}
+
 /// What an agent said in place of what it serves.
 fn refused(said: &[u8]) -> Error {
     let said: Value = serde_json::from_slice(said).unwrap_or_default();
     let message = said["message"].as_str().unwrap_or("what answers there is no agent of this version").to_owned();
-    Error::new(ErrorKind::Backend, "connect").detail(message)
+    let kind = if said["retry"] == true { ErrorKind::Unavailable } else { ErrorKind::Backend };
+    Error::new(kind, "connect").detail(message)
 }
 
 impl Waiting {

@@ -2,7 +2,7 @@
 
 use std::fs::{self, File};
 use std::io;
-use std::os::unix::fs::FileTypeExt;
+use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
 
@@ -11,7 +11,10 @@ use rustix::process::umask;
 
 /// A socket that this process has made, and removes at its end.
 #[derive(Debug)]
-pub(crate) struct Socket(PathBuf);
+pub(crate) struct Socket {
+    path: PathBuf,
+    inode: Option<u64>,
+}
 
 /// Listens at `path`, for the user and the group of this process. A socket that no process listens at is replaced.
 pub(crate) fn bind(path: &Path) -> io::Result<(UnixListener, Socket)> {
@@ -24,7 +27,8 @@ pub(crate) fn bind(path: &Path) -> io::Result<(UnixListener, Socket)> {
     let before = umask(Mode::from_raw_mode(0o117));
     let listener = UnixListener::bind(path);
     umask(before);
-    Ok((listener?, Socket(path.to_owned())))
+    let inode = inode(path);
+    Ok((listener?, Socket { path: path.to_owned(), inode }))
 }
 
 fn remove_stale(path: &Path) -> io::Result<()> {
@@ -45,6 +49,13 @@ fn remove_stale(path: &Path) -> io::Result<()> {
 
 impl Drop for Socket {
     fn drop(&mut self) {
-        let _ = fs::remove_file(&self.0);
+        // Somebody may have removed it, and another agent serve there.
+        if inode(&self.path) == self.inode {
+            let _ = fs::remove_file(&self.path);
+        }
     }
+}
+
+fn inode(path: &Path) -> Option<u64> {
+    fs::symlink_metadata(path).ok().map(|found| found.ino())
 }

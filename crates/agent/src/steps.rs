@@ -3,16 +3,18 @@
 
 use std::collections::HashMap;
 use std::pin::Pin;
+use std::time::Duration;
 
 use futures::future::{AbortHandle, Abortable, BoxFuture, join_all};
 use futures::stream::{FuturesUnordered, StreamExt};
 use futures::{FutureExt, poll};
 use leasehold_core::{
-    Attempt, Backend, Claim, Cursor, ErrorKind, GrantRef, LeaseStatus, LockKey, Notification, OwnerId, Renewal, Result,
-    Subscription,
+    Attempt, Backend, Claim, Cursor, ErrorKind, GrantRef, LeaseStatus, LockKey, LockOptions, Notification, OwnerId,
+    Renewal, Result, Subscription,
 };
 use serde::Serialize;
 use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::time::{Instant, interval};
 
 use crate::connection::{Steps, Stop};
 use crate::peer::Peer;
@@ -25,32 +27,50 @@ use crate::wire::{Failure, LONGEST_STEP, Reply, STEPS, Served, Status, Step};
 const MOST_UNDER_WAY: usize = 1000;
 const MOST_UNSENT: usize = LONGEST_STEP;
 
+/// How often leases that are over are taken out of what a client holds, and how long after their end.
+const SWEEP: Duration = Duration::from_secs(1);
+const AFTER: Duration = Duration::from_secs(5);
+
 /// What the store did.
-enum Done<'a> {
-    Answered(u64, Reply, Change<'a>),
-    Subscribed(u64, Result<Box<dyn Subscription>>),
-    Notified(u64, Box<dyn Subscription>, Notification),
+enum Done {
+    Answered(u64, Reply, Change),
+    Subscribed(u64, LockKey, Result<Box<dyn Subscription>>),
+    Notified(Listening, Notification),
     Unsubscribed,
 }
 
-/// What an answer changes about who holds what.
-enum Change<'a> {
+/// A subscription: its number, and what it is about.
+struct Listening {
+    number: u64,
+    key: LockKey,
+    subscription: Box<dyn Subscription>,
+}
+
+/// What an answer changes about what the client holds.
+enum Change {
     Nothing,
-    /// This is in the store, or may be.
-    Holds(GrantRef, Option<Counted<'a>>),
-    HoldsNoMore(Vec<OwnerId>),
-    /// Of these the store told whether it has them: an agent that has just begun hears of them so.
-    Renewed(Vec<(GrantRef, bool)>),
+    HoldsNoMore(GrantRef),
+    /// It is in the store for so long.
+    Holds(GrantRef, Duration),
+    /// Of these the store told whether it has them, and for how long: an agent that has just begun hears of them so.
+    Renewed(Vec<(GrantRef, Option<Duration>)>),
+}
+
+/// What a client holds, waits for or asks for.
+struct Held<'a> {
+    grant: GrantRef,
+    /// When the store has ended the lease, if nobody has prolonged it.
+    ends: Instant,
+    counted: Option<Counted<'a>>,
 }
 
 struct Client<'a> {
     backend: &'a dyn Backend,
     shared: &'a Shared,
     peer: &'a Peer,
-    under_way: FuturesUnordered<BoxFuture<'a, Done<'a>>>,
+    under_way: FuturesUnordered<BoxFuture<'a, Done>>,
     subscriptions: HashMap<u64, AbortHandle>,
-    /// What this client holds or waits for.
-    holds: HashMap<OwnerId, (GrantRef, Option<Counted<'a>>)>,
+    holds: HashMap<(LockKey, OwnerId), Held<'a>>,
 }
 
 /// Serves a client until its end. What it holds is released if its process has ended; one that lives may still count on its leases.
@@ -77,6 +97,7 @@ pub(crate) async fn serve<S: Future<Output = Stop>>(
         subscriptions: HashMap::new(),
         holds: HashMap::new(),
     };
+    let mut sweep = interval(SWEEP);
     loop {
         let steps = client.under_way.len().saturating_sub(client.subscriptions.len());
         let has_room = steps < MOST_UNDER_WAY && output.len() < MOST_UNSENT;
@@ -84,6 +105,7 @@ pub(crate) async fn serve<S: Future<Output = Stop>>(
             biased;
             // Who goes on with its leases asks the agent that follows.
             _ = &mut told_to_end => return,
+            _ = sweep.tick() => client.sweep(),
             sent = output.send(), if !output.is_empty() => if sent.is_err() { break },
             Some(done) = client.under_way.next(), if output.len() < 2 * MOST_UNSENT => client.tell(done, &mut output),
             read = input.next(), if has_room => match read.map(|read| serde_json::from_slice(&read)) {
@@ -140,22 +162,24 @@ impl<'a> Client<'a> {
         }
     }
 
-    fn step(&mut self, number: u64, step: Step) -> Result<Option<BoxFuture<'a, Done<'a>>>, Refusal> {
+    fn step(&mut self, number: u64, step: Step) -> Result<Option<BoxFuture<'a, Done>>, Refusal> {
         let backend = self.backend;
         let answered = move |reply| Done::Answered(number, reply, Change::Nothing);
         Ok(Some(match step {
             Step::TryAcquire(claim) => self.try_acquire(number, claim)?,
             Step::Renew { renewals, within } => {
                 let renewals: Vec<_> = renewals.into_iter().map(Renewal::from).collect();
-                renewals.iter().try_for_each(|renewal| self.check(&renewal.grant.key))?;
+                renewals.iter().try_for_each(|renewal| {
+                    self.check(&renewal.grant.key)?;
+                    not_above(renewal.ttl)
+                })?;
                 async move { renewed(number, &renewals, backend.renew(&renewals, within).await) }.boxed()
             }
             Step::Release(grant) => {
                 self.check(&grant.key)?;
                 async move {
                     let released = backend.release(&grant).await;
-                    let change =
-                        if released.is_ok() { Change::HoldsNoMore(vec![grant.owner]) } else { Change::Nothing };
+                    let change = if released.is_ok() { Change::HoldsNoMore(grant) } else { Change::Nothing };
                     Done::Answered(number, reply(released.map(|status| Reply::Status(Status(status)))), change)
                 }
                 .boxed()
@@ -189,63 +213,108 @@ impl<'a> Client<'a> {
         self.shared.policy.check(&self.peer.names, key.as_str())
     }
 
-    fn try_acquire(&mut self, number: u64, claim: Claim) -> Result<BoxFuture<'a, Done<'a>>, Refusal> {
-        self.check(&claim.key)?;
-        // A waiter asks again, and is counted already.
-        let counted = if self.holds.contains_key(&claim.owner) { None } else { Some(self.shared.take(self.peer, 1)?) };
+    fn try_acquire(&mut self, number: u64, claim: Claim) -> Result<BoxFuture<'a, Done>, Refusal> {
+        self.admit(&claim)?;
+        let counted = self.place(&claim.grant(None))?;
+        // From now on, since a process may end before the answer comes.
+        self.hold(claim.grant(None), claim.ttl, counted);
         let backend = self.backend;
-        Ok(async move { claimed(number, &claim, backend.try_acquire(&claim).await, counted) }.boxed())
+        Ok(async move { claimed(number, &claim, backend.try_acquire(&claim).await) }.boxed())
     }
 
-    fn downgrade(&mut self, number: u64, writer: GrantRef, claim: Claim) -> Result<BoxFuture<'a, Done<'a>>, Refusal> {
+    fn downgrade(&mut self, number: u64, writer: GrantRef, claim: Claim) -> Result<BoxFuture<'a, Done>, Refusal> {
         self.check(&writer.key)?;
-        self.check(&claim.key)?;
-        // The place of the writer, who is gone then.
-        let counted = self.holds.remove(&writer.owner).and_then(|(_, counted)| counted);
+        self.admit(&claim)?;
+        // The writer is gone then.
+        let counted = self.place(&writer)?;
+        self.hold(claim.grant(None), claim.ttl, counted);
         let backend = self.backend;
-        Ok(async move { claimed(number, &claim, backend.downgrade(&writer, &claim).await, counted) }.boxed())
+        Ok(async move { claimed(number, &claim, backend.downgrade(&writer, &claim).await) }.boxed())
     }
 
-    fn subscribe(&mut self, number: u64, key: LockKey) -> Result<BoxFuture<'a, Done<'a>>, Refusal> {
+    /// Takes the place of this grant among what is counted, or a new one.
+    fn place(&mut self, grant: &GrantRef) -> Result<Option<Counted<'a>>, Refusal> {
+        match self.holds.remove(&(grant.key.clone(), grant.owner)) {
+            Some(held) => Ok(held.counted),
+            None => self.shared.take(self.peer, 1).map(Some),
+        }
+    }
+
+    /// Refuses what the client's engine would not have sent.
+    fn admit(&self, claim: &Claim) -> Result<(), Refusal> {
+        self.check(&claim.key)?;
+        not_above(claim.ttl)?;
+        let longest = [&claim.label, &claim.reason].into_iter().flatten().map(|text| text.len()).max();
+        if longest.is_some_and(|longest| longest > LockOptions::MAX_TEXT_BYTES) {
+            return Err(Refusal::refused(format!("a text is longer than {} bytes", LockOptions::MAX_TEXT_BYTES)));
+        }
+        Ok(())
+    }
+
+    fn hold(&mut self, grant: GrantRef, ttl: Duration, counted: Option<Counted<'a>>) {
+        let held = Held { ends: Instant::now() + ttl + AFTER, counted, grant };
+        self.holds.insert((held.grant.key.clone(), held.grant.owner), held);
+    }
+
+    /// Forgets the leases that the store has ended.
+    fn sweep(&mut self) {
+        let now = Instant::now();
+        self.holds.retain(|_, held| held.ends > now);
+    }
+
+    fn subscribe(&mut self, number: u64, key: LockKey) -> Result<BoxFuture<'a, Done>, Refusal> {
         self.check(&key)?;
         let limit = self.shared.policy.limits(&self.peer.names).keys;
         if self.subscriptions.len() >= limit {
             return Err(Refusal::full(format!("a program waits for {limit} keys at most")));
         }
+        if self.subscriptions.contains_key(&number) {
+            return Err(Refusal::refused("the number is that of another subscription"));
+        }
         let none = || Refusal::refused("the store has no notifications");
         let notifications = self.backend.notifications().ok_or_else(none)?;
-        let begun = async move { Done::Subscribed(number, notifications.subscribe(&key).await) };
+        let begun = async move {
+            let begun = notifications.subscribe(&key).await;
+            Done::Subscribed(number, key, begun)
+        };
         Ok(self.abortable(number, begun))
     }
 
     /// A part of a subscription, which ends with it.
-    fn abortable(&mut self, number: u64, part: impl Future<Output = Done<'a>> + Send + 'a) -> BoxFuture<'a, Done<'a>> {
+    fn abortable(&mut self, number: u64, part: impl Future<Output = Done> + Send + 'a) -> BoxFuture<'a, Done> {
         let (handle, registration) = AbortHandle::new_pair();
         self.subscriptions.insert(number, handle);
         Abortable::new(part, registration).map(|part| part.unwrap_or(Done::Unsubscribed)).boxed()
     }
 
     /// Tells the client of what is done.
-    fn tell(&mut self, done: Done<'a>, output: &mut Outbox<impl AsyncWrite + Unpin>) {
+    fn tell(&mut self, done: Done, output: &mut Outbox<impl AsyncWrite + Unpin>) {
         let (number, reply) = match done {
             Done::Unsubscribed => return,
             Done::Answered(number, reply, change) => {
                 self.change(change);
                 (number, reply)
             }
-            Done::Subscribed(number, Ok(subscription)) => {
-                self.listen(number, subscription);
+            Done::Subscribed(number, key, Ok(subscription)) => {
+                self.listen(Listening { number, key, subscription });
                 (number, Reply::Subscribed)
             }
-            Done::Subscribed(number, Err(error)) => {
+            Done::Subscribed(number, _, Err(error)) => {
                 self.subscriptions.remove(&number);
                 (number, Reply::Failed(error.into()))
             }
-            Done::Notified(number, subscription, notification) => {
+            Done::Notified(listening, notification) => {
+                let number = listening.number;
+                // The owner id of somebody else is none of this client's business: who has it could release the grant.
+                let is_foreign = matches!(notification, Notification::Granted { owner, .. }
+                    if !self.holds.contains_key(&(listening.key.clone(), owner)));
                 if notification == Notification::Ended {
                     self.subscriptions.remove(&number);
                 } else {
-                    self.listen(number, subscription);
+                    self.listen(listening);
+                }
+                if is_foreign {
+                    return;
                 }
                 (number, Reply::Notified(notification))
             }
@@ -253,35 +322,28 @@ impl<'a> Client<'a> {
         output.put(&line(&(number, reply)));
     }
 
-    fn listen(&mut self, number: u64, mut subscription: Box<dyn Subscription>) {
+    fn listen(&mut self, mut listening: Listening) {
+        let number = listening.number;
         let next = async move {
-            let notification = subscription.next().await;
-            Done::Notified(number, subscription, notification)
+            let notification = listening.subscription.next().await;
+            Done::Notified(listening, notification)
         };
         let next = self.abortable(number, next);
         self.under_way.push(next);
     }
 
-    fn change(&mut self, change: Change<'a>) {
-        match change {
-            Change::Nothing => {}
-            Change::Holds(grant, counted) => {
-                let before = self.holds.remove(&grant.owner).and_then(|(_, counted)| counted);
-                self.holds.insert(grant.owner, (grant, counted.or(before)));
-            }
-            Change::HoldsNoMore(owners) => {
-                for owner in owners {
-                    self.holds.remove(&owner);
-                }
-            }
-            Change::Renewed(renewed) => {
-                for (grant, is_held) in renewed {
-                    if !is_held {
-                        self.holds.remove(&grant.owner);
-                    } else if !self.holds.contains_key(&grant.owner) {
-                        self.holds.insert(grant.owner, (grant, self.shared.take(self.peer, 1).ok()));
-                    }
-                }
+    fn change(&mut self, change: Change) {
+        let told = match change {
+            Change::Nothing => return,
+            Change::HoldsNoMore(grant) => vec![(grant, None)],
+            Change::Holds(grant, ttl) => vec![(grant, Some(ttl))],
+            Change::Renewed(renewed) => renewed,
+        };
+        for (grant, left) in told {
+            let before = self.holds.remove(&(grant.key.clone(), grant.owner));
+            if let Some(ttl) = left {
+                let counted = before.map_or_else(|| self.shared.take(self.peer, 1).ok(), |held| held.counted);
+                self.hold(grant, ttl, counted);
             }
         }
     }
@@ -292,28 +354,34 @@ impl<'a> Client<'a> {
         if self.holds.is_empty() || !self.peer.has_ended().await {
             return;
         }
-        // A release that fails leaves the key to its lease.
-        join_all(self.holds.values().map(|(grant, _)| self.backend.release(grant))).await;
+        // A release that fails leaves the key to its lease. One that follows a claim under way frees what that gets.
+        join_all(self.holds.values().map(|held| self.backend.release(&held.grant))).await;
     }
+}
+
+fn not_above(ttl: Duration) -> Result<(), Refusal> {
+    let refused = || Refusal::refused(format!("a lease is longer than {:?}", LockOptions::MAX_TTL));
+    if ttl > LockOptions::MAX_TTL { Err(refused()) } else { Ok(()) }
 }
 
 fn reply(step: Result<Reply>) -> Reply {
     step.unwrap_or_else(|error| Reply::Failed(error.into()))
 }
 
-fn claimed<'a>(number: u64, claim: &Claim, attempt: Result<Attempt>, counted: Option<Counted<'a>>) -> Done<'a> {
+fn claimed(number: u64, claim: &Claim, attempt: Result<Attempt>) -> Done {
     let change = match &attempt {
-        Ok(Attempt::Granted { epoch }) => Change::Holds(claim.grant(*epoch), counted),
-        Ok(Attempt::Queued { .. }) => Change::Holds(claim.grant(None), counted),
-        Err(error) if error.kind() == ErrorKind::Indeterminate => Change::Holds(claim.grant(None), counted),
-        _ => Change::HoldsNoMore(vec![claim.owner]),
+        Ok(Attempt::Granted { epoch }) => Change::Holds(claim.grant(*epoch), claim.ttl),
+        Ok(Attempt::Queued { .. }) => Change::Nothing,
+        Err(error) if error.kind() == ErrorKind::Indeterminate => Change::Nothing,
+        _ => Change::HoldsNoMore(claim.grant(None)),
     };
     Done::Answered(number, reply(attempt.map(Reply::Attempt)), change)
 }
 
-fn renewed<'a>(number: u64, renewals: &[Renewal], statuses: Vec<Result<LeaseStatus>>) -> Done<'a> {
+fn renewed(number: u64, renewals: &[Renewal], statuses: Vec<Result<LeaseStatus>>) -> Done {
     let told = |(renewal, status): (&Renewal, &Result<LeaseStatus>)| {
-        status.as_ref().ok().map(|status| (renewal.grant.clone(), *status == LeaseStatus::Held))
+        let left = |status: &LeaseStatus| (*status == LeaseStatus::Held).then_some(renewal.ttl);
+        status.as_ref().ok().map(|status| (renewal.grant.clone(), left(status)))
     };
     let change = Change::Renewed(renewals.iter().zip(&statuses).filter_map(told).collect());
     let statuses = statuses.into_iter().map(|status| status.map(Status).map_err(Failure::from)).collect();

@@ -294,7 +294,8 @@ impl From<Error> for Failure {
 
 impl From<Refusal> for Failure {
     fn from(refusal: Refusal) -> Self {
-        Self { kind: kind_name(refusal.kind.unwrap_or(ErrorKind::Backend)).to_owned(), detail: Some(refusal.message) }
+        let refused = if refusal.retry { ErrorKind::Unavailable } else { ErrorKind::Backend };
+        Self { kind: kind_name(refused).to_owned(), detail: Some(refusal.message) }
     }
 }
 

@@ -54,8 +54,9 @@ pub(crate) struct HoldArgs {
 /// Grant locks to all processes of this host, at a Unix socket
 ///
 /// They speak as to `hold`, a connection for each lock. A process that dies releases at once, and no process needs the password
-/// of the store. The socket has mode 0660: whoever may write to it may lock, unless --policy says less. On SIGTERM what is
-/// held is released; as a service of systemd with a file descriptor store, the next process goes on with it.
+/// of the store. The socket has mode 0660: whoever may write to it may lock, unless --policy says less. On SIGTERM what
+/// clients hold by lines is released, and who uses the backend agent: goes on with the next process; as a service of systemd with a file
+/// descriptor store, all do.
 #[cfg(target_os = "linux")]
 #[derive(Args, Debug)]
 pub(crate) struct AgentArgs {

@@ -1,4 +1,4 @@
-//! An agent for each namespace, which another process can find, too.
+//! An agent for each store, which another process can find, too.
 
 use std::collections::HashSet;
 use std::future::pending;
@@ -12,14 +12,14 @@ use leasehold_agent::{Agent, AgentBackend, AgentLocks, Policy, Systemd};
 use leasehold_core::{BoxFuture, Locks, Result};
 use leasehold_testkit::{Deadline, PATIENCE};
 
-/// A client of the agent that serves this namespace. The first one starts it, and it serves until this process ends.
+/// A client of the agent that serves the store of this name. The first one starts it, and it serves until this process ends.
 pub(crate) async fn client(
-    namespace: &str,
+    name: &str,
     store: impl FnOnce() -> BoxFuture<'static, Result<Locks>> + Send + 'static,
 ) -> Result<AgentBackend> {
     static STARTED: Mutex<Option<HashSet<String>>> = Mutex::new(None);
-    let socket = socket(namespace);
-    let is_first = STARTED.lock().unwrap().get_or_insert_default().insert(namespace.to_owned());
+    let socket = socket(name);
+    let is_first = STARTED.lock().unwrap().get_or_insert_default().insert(name.to_owned());
     if is_first && UnixStream::connect(&socket).is_err() {
         serve(socket.clone(), store);
     }
@@ -41,11 +41,11 @@ fn serve(socket: PathBuf, store: impl FnOnce() -> BoxFuture<'static, Result<Lock
     });
 }
 
-/// A path of a few bytes: the kernel takes 107. Every process makes the same one of a namespace.
-fn socket(namespace: &str) -> PathBuf {
+/// A path of a few bytes: the kernel takes 107. Every process makes the same one of a name.
+fn socket(name: &str) -> PathBuf {
     let folder = std::env::temp_dir().join("leasehold-agents");
     std::fs::create_dir_all(&folder).unwrap();
     let mut hasher = DefaultHasher::new();
-    namespace.hash(&mut hasher);
+    name.hash(&mut hasher);
     folder.join(format!("{:x}.sock", hasher.finish()))
 }

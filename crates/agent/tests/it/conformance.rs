@@ -52,7 +52,9 @@ impl Fixture for Behind {
 
     async fn connect(&self, namespace: &str) -> Result<AgentBackend> {
         match self.clone() {
-            Self::Memory => client(namespace, || Box::pin(async { Ok(Locks::shared(Memory::new())) })).await,
+            Self::Memory => {
+                client(&format!("memory {namespace}"), || Box::pin(async { Ok(Locks::shared(Memory::new())) })).await
+            }
             Self::Redis(url) => {
                 let (url, of_the_store) = (url.unwrap_or_default(), namespace.to_owned());
                 let store = || {
@@ -60,7 +62,7 @@ impl Fixture for Behind {
                         RedisRw::builder().url(url).namespace(of_the_store).connect().await.map(Locks::shared)
                     }) as _
                 };
-                client(namespace, store).await
+                client(&format!("redis {namespace}"), store).await
             }
         }
     }

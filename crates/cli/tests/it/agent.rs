@@ -12,7 +12,7 @@ use std::process::{Command, Stdio};
 use std::time::Duration;
 
 #[cfg(feature = "redis")]
-use leasehold_testkit::{Deadline, needs, redis::Server};
+use leasehold_testkit::{Deadline, launch::find, needs, redis::Server};
 use leasehold_testkit::{KilledOnDrop, PATIENCE, eventually_some, test};
 use rustix::net::{RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, recvmsg};
 use rustix::process::{Pid, Signal, getuid, kill_process};
@@ -551,6 +551,28 @@ fn what_a_program_holds_by_way_of_the_agent_is_free_at_once_when_it_is_killed() 
     place.wait_until_free("k");
 }
 
+/// The agent reads the claim when its client is dead already.
+#[cfg(feature = "redis")]
+#[test]
+fn what_a_process_asked_for_before_it_ended_is_free_at_once() {
+    const ASKS: &str = r#"import os, socket, sys
+agent = socket.socket(socket.AF_UNIX)
+agent.connect(sys.argv[1])
+claim = '[1,{"try_acquire":{"key":"%s","owner":"%s","mode":"exclusive","ttl":{"secs":3600,"nanos":0},"waits":false}}]'
+agent.sendall(('{"steps":1}\n' + claim % (sys.argv[2], "0123456789abcdef" * 2) + "\n").encode())
+os._exit(0)"#;
+    let (_server, place) = redis();
+    let agent = Agent::start(&place, &[]);
+    let python = needs("python3", find("python3"));
+    for key in ["a", "b", "c", "d", "e"] {
+        agent.signal(Signal::STOP);
+        let asked = Command::new(&python).args(["-c", ASKS]).arg(agent.socket()).arg(key).status().unwrap();
+        assert!(asked.success());
+        agent.signal(Signal::CONT);
+        assert_eq!(agent.place().code(&["run", "-w", "60s", key, "--", "true"]), 0, "its lease goes on for an hour");
+    }
+}
+
 #[cfg(feature = "redis")]
 #[test]
 fn what_a_program_holds_outlasts_an_agent_that_is_killed() {
@@ -560,7 +582,7 @@ fn what_a_program_holds_outlasts_an_agent_that_is_killed() {
         let output = place.run(&["inspect", "--json", "k"]).stdout;
         serde_json::from_slice::<Value>(&output).unwrap()["holders"][0]["token"].as_u64()
     };
-    let mut holder = at(&folder).hold_with(&["--ttl", "15s"], "k");
+    let holder = at(&folder).hold_with(&["--ttl", "15s"], "k");
     let (token, lease_is_over) = (held_by(), Deadline::after(Duration::from_secs(20)));
     assert!(token.is_some());
     drop(program);
@@ -576,9 +598,12 @@ fn what_a_program_holds_outlasts_an_agent_that_is_killed() {
     while !lease_is_over.is_over() {
         assert_eq!(held_by(), token);
     }
-    holder.close_input();
-    assert_eq!(holder.end().code, Some(0));
-    assert_eq!(held_by(), None);
+    holder.signal(Signal::KILL);
+    // The second agent knows of the lease by its renewals.
+    let killed = Deadline::after(Duration::from_secs(10));
+    while held_by().is_some() {
+        assert!(!killed.is_over(), "it is free at once, and not at the end of its lease");
+    }
 }
 
 #[cfg(feature = "redis")]
@@ -587,20 +612,22 @@ fn a_policy_and_its_limits_hold_for_programs_that_bring_their_own_engine() {
     let ((_server, place), folder) = (redis(), tempfile::tempdir().unwrap());
     let agent = Agent::start(&place, &["--policy", &policy(&folder, "* tmp/ keys=1", 0o600)]);
     let holder = agent.place().hold("tmp/k");
-    for (args, why) in [
-        (&["run", "-n", "theirs", "--", "true"][..], "the agent's policy does not allow the key \"theirs\""),
-        (&["run", "-n", "tmp/second", "--", "true"], "a user holds or waits for 1 keys at most"),
-        (&["inspect", "theirs"], "does not allow the key \"theirs\""),
-        (&["list"], "does not allow the key \"\""),
-        (&["force-release", "theirs"], "does not allow the key \"theirs\""),
+    for (args, code, why) in [
+        (&["run", "-n", "theirs", "--", "true"][..], 78, "the agent's policy does not allow the key \"theirs\""),
+        (&["run", "-n", "tmp/second", "--", "true"], 69, "a user holds or waits for 1 keys at most"),
+        (&["inspect", "theirs"], 78, "does not allow the key \"theirs\""),
+        (&["list"], 78, "does not allow the key \"\""),
+        (&["force-release", "theirs"], 78, "does not allow the key \"theirs\""),
     ] {
         let refused = agent.place().run(args);
         let said = text(&refused.stderr);
-        assert!(refused.status.code() == Some(78) && said.contains(why), "{args:?}: {said}");
+        assert!(refused.status.code() == Some(code) && said.contains(why), "{args:?}: {said}");
     }
+    // A limit passes: who waits gets its turn.
+    let waiter = Running::start(&mut agent.place().leasehold(&["run", "-w", "60s", "tmp/second", "--", "true"]));
     assert_eq!(agent.place().code(&["list", "tmp/"]), 0);
     drop(holder);
-    assert_eq!(agent.place().code(&["run", "-w", "60s", "tmp/second", "--", "true"]), 0);
+    assert_eq!(waiter.end_by_itself().code, Some(0));
 }
 
 #[test]
