@@ -123,9 +123,9 @@ struct ClaimFields {
     mode: Mode,
     ttl: Duration,
     waits: bool,
-    #[serde(with = "text")]
+    #[serde(default, with = "text")]
     label: Option<std::sync::Arc<str>>,
-    #[serde(with = "text")]
+    #[serde(default, with = "text")]
     reason: Option<std::sync::Arc<str>>,
     lost: Option<u64>,
 }

@@ -551,6 +551,45 @@ fn what_a_program_holds_by_way_of_the_agent_is_free_at_once_when_it_is_killed() 
     place.wait_until_free("k");
 }
 
+#[cfg(feature = "redis")]
+#[test]
+fn nobody_is_told_the_owner_of_another_programs_grant() {
+    let (_server, place) = redis();
+    let agent = Agent::start(&place, &[]);
+    let steps = || {
+        let mut client = agent.client();
+        client.says(r#"{"steps":1}"#);
+        assert_eq!(client.line()["version"], 1);
+        client
+    };
+    let grant = |owner: &str| json!({"key": "k", "owner": owner.repeat(32), "mode": "exclusive", "epoch": null});
+    let claim = |owner: &str| {
+        let mut claim = grant(owner);
+        claim["ttl"] = json!({"secs": 60, "nanos": 0});
+        claim["waits"] = json!(true);
+        json!({"try_acquire": claim})
+    };
+    let (mut holder, mut waiter, mut curious) = (steps(), steps(), steps());
+    let ask = |client: &mut Client, number: u32, step: Value| {
+        client.says(&json!([number, step]).to_string());
+        client.line()[1].clone()
+    };
+    let granted = ask(&mut holder, 1, claim("a"));
+    assert!(granted["attempt"]["granted"].is_object(), "{granted}");
+    for client in [&mut waiter, &mut curious] {
+        assert_eq!(ask(client, 1, json!({"subscribe": "k"})), "subscribed");
+        let again = ask(client, 1, json!({"subscribe": "k"}));
+        assert!(again["failed"].is_object(), "a number stands for one subscription: {again}");
+    }
+    assert!(ask(&mut waiter, 2, claim("b"))["attempt"]["queued"].is_object());
+    assert_eq!(ask(&mut holder, 2, json!({"release": grant("a")}))["status"], "held");
+    assert_eq!(waiter.line()[1]["notified"]["granted"]["owner"], "b".repeat(32));
+    curious.says(r#"[2,{"inspect":"k"}]"#);
+    let told = curious.line();
+    assert!(told[0] == 2 || told[1] == json!({"notified": "freed"}), "{told}");
+    drop(waiter);
+}
+
 /// The agent reads the claim when its client is dead already.
 #[cfg(feature = "redis")]
 #[test]
@@ -558,16 +597,23 @@ fn what_a_process_asked_for_before_it_ended_is_free_at_once() {
     const ASKS: &str = r#"import os, socket, sys
 agent = socket.socket(socket.AF_UNIX)
 agent.connect(sys.argv[1])
+agent.sendall(b'{"steps":1}\n')
+lines = agent.makefile()
+lines.readline(), lines.readline()
+print("ready", flush=True)
+input()
 claim = '[1,{"try_acquire":{"key":"%s","owner":"%s","mode":"exclusive","ttl":{"secs":3600,"nanos":0},"waits":false}}]'
-agent.sendall(('{"steps":1}\n' + claim % (sys.argv[2], "0123456789abcdef" * 2) + "\n").encode())
+agent.sendall((claim % (sys.argv[2], "0123456789abcdef" * 2) + "\n").encode())
 os._exit(0)"#;
     let (_server, place) = redis();
     let agent = Agent::start(&place, &[]);
     let python = needs("python3", find("python3"));
     for key in ["a", "b", "c", "d", "e"] {
+        let mut asks = Running::start(Command::new(&python).args(["-c", ASKS]).arg(agent.socket()).arg(key));
+        asks.expect_line("ready");
         agent.signal(Signal::STOP);
-        let asked = Command::new(&python).args(["-c", ASKS]).arg(agent.socket()).arg(key).status().unwrap();
-        assert!(asked.success());
+        asks.type_in(b"\n");
+        assert_eq!(asks.end_by_itself().code, Some(0));
         agent.signal(Signal::CONT);
         assert_eq!(agent.place().code(&["run", "-w", "60s", key, "--", "true"]), 0, "its lease goes on for an hour");
     }
