@@ -15,6 +15,7 @@ use tokio::sync::{mpsc, oneshot};
 use tokio::time::timeout;
 
 use crate::pipe::{Lines, NoLine, Outbox};
+use crate::protocol::line;
 use crate::wire::{LONGEST_REPLY, Reply, STEPS, Served, Step};
 
 /// A connection that lasts as long as anybody has it.
@@ -53,7 +54,7 @@ impl Connection {
         let opened = async {
             let stream = UnixStream::connect(path).await.map_err(|cause| unreached(path, &cause))?;
             let (read, write) = stream.into_split();
-            let mut output = Outbox::new(write, format!("{}\n", json!({ "steps": STEPS })).into_bytes());
+            let mut output = Outbox::new(write, line(&json!({ "steps": STEPS })));
             let mut input = Lines::new(read, Vec::new()).up_to(LONGEST_REPLY);
             // An agent that refuses may have closed the connection already: what it said is there all the same.
             while !output.is_empty() && output.send().await.is_ok() {}
@@ -113,9 +114,7 @@ impl Connection {
     }
 
     fn put(&self, number: u64, step: &Step) {
-        let mut line = serde_json::to_vec(&(number, step)).unwrap_or_default();
-        line.push(b'\n');
-        let _ = self.lines.send(line);
+        let _ = self.lines.send(line(&(number, step)));
     }
 
     async fn reply(&self, reply: oneshot::Receiver<Reply>, within: Duration) -> Result<Reply> {

@@ -298,12 +298,17 @@ pub enum Answer<'a> {
     },
 }
 
+/// What is said, as a line with its end.
+pub(crate) fn line(said: &impl Serialize) -> Vec<u8> {
+    let mut line = serde_json::to_vec(said).unwrap_or_default();
+    line.push(b'\n');
+    line
+}
+
 impl Answer<'_> {
     /// The line, with its end.
     pub fn line(&self) -> Vec<u8> {
-        let mut line = serde_json::to_vec(self).unwrap_or_default();
-        line.push(b'\n');
-        line
+        line(self)
     }
 }
 

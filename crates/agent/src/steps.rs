@@ -12,14 +12,13 @@ use leasehold_core::{
     Attempt, Backend, Claim, Cursor, ErrorKind, GrantRef, LeaseStatus, LockKey, LockOptions, Notification, OwnerId,
     Renewal, Result, Subscription,
 };
-use serde::Serialize;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::time::{Instant, interval};
 
 use crate::connection::{Steps, Stop};
 use crate::peer::Peer;
 use crate::pipe::{Lines, Outbox};
-use crate::protocol::{Answer, Refusal};
+use crate::protocol::{Answer, Refusal, line};
 use crate::shared::{Counted, Shared};
 use crate::wire::{Failure, LONGEST_STEP, Reply, STEPS, Served, Status, Step};
 
@@ -139,12 +138,6 @@ fn refuse(backend: &dyn Backend, version: u32) -> Result<(), Refusal> {
         return Err(Refusal::refused(format!("{store} {why}")));
     }
     Ok(())
-}
-
-fn line(said: &impl Serialize) -> Vec<u8> {
-    let mut line = serde_json::to_vec(said).unwrap_or_default();
-    line.push(b'\n');
-    line
 }
 
 impl<'a> Client<'a> {
