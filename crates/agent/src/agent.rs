@@ -19,6 +19,7 @@ use tokio::task::JoinSet;
 use crate::connection::{Begin, End, Stop, Suspended, serve};
 use crate::peer::{Peer, accounts};
 use crate::policy::{Limits, Policy};
+use crate::positions::Positions;
 use crate::protocol::{Refusal, Request};
 use crate::shared::{Counted, Shared};
 use crate::socket::{Socket, bind};
@@ -59,7 +60,8 @@ impl Agent {
     /// An agent for this store, with these rules.
     #[must_use]
     pub fn new(locks: Locks, policy: Policy, systemd: Systemd) -> Self {
-        let shared = Arc::new(Shared { locks, place: None, policy, usage: Mutex::default() });
+        let shared =
+            Arc::new(Shared { locks, place: None, policy, usage: Mutex::default(), positions: Positions::default() });
         Self { shared, systemd, stop: watch::Sender::new(None), connections: JoinSet::new() }
     }
 

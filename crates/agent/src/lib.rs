@@ -13,6 +13,8 @@ mod agent;
 mod peer;
 mod policy;
 #[cfg(target_os = "linux")]
+mod positions;
+#[cfg(target_os = "linux")]
 mod shared;
 #[cfg(target_os = "linux")]
 mod socket;

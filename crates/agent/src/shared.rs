@@ -7,6 +7,7 @@ use leasehold_core::Locks;
 
 use crate::peer::Peer;
 use crate::policy::{Limits, Policy};
+use crate::positions::Positions;
 use crate::protocol::{Refusal, Request};
 
 /// What all connections share.
@@ -16,6 +17,7 @@ pub(crate) struct Shared {
     pub(crate) place: Option<String>,
     pub(crate) policy: Policy,
     pub(crate) usage: Mutex<HashMap<u32, Limits>>,
+    pub(crate) positions: Positions,
 }
 
 impl Shared {

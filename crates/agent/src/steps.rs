@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use std::pin::Pin;
 use std::time::Duration;
 
-use futures::future::{AbortHandle, Abortable, BoxFuture, join_all};
+use futures::future::{AbortHandle, Abortable, BoxFuture, join, join_all, ready};
 use futures::stream::{FuturesUnordered, StreamExt};
 use futures::{FutureExt, poll};
 use leasehold_core::{
@@ -18,6 +18,7 @@ use tokio::time::{Instant, interval};
 use crate::connection::{Steps, Stop};
 use crate::peer::Peer;
 use crate::pipe::{Lines, Outbox};
+use crate::positions::Position;
 use crate::protocol::{Answer, Refusal, line};
 use crate::shared::{Counted, Shared};
 use crate::wire::{Failure, LONGEST_STEP, Reply, STEPS, Served, Status, Step};
@@ -61,6 +62,8 @@ struct Held<'a> {
     /// When the store has ended the lease, if nobody has prolonged it.
     ends: Instant,
     counted: Option<Counted<'a>>,
+    /// While it waits, and was granted nothing that the client knows of.
+    waits: Option<Position<'a>>,
 }
 
 struct Client<'a> {
@@ -208,9 +211,15 @@ impl<'a> Client<'a> {
 
     fn try_acquire(&mut self, number: u64, claim: Claim) -> Result<BoxFuture<'a, Done>, Refusal> {
         self.admit(&claim)?;
+        let waits = claim.waits.then(|| self.shared.positions.take(&claim));
+        if matches!(waits, Some(None)) {
+            // The engine claims anew, with another owner id.
+            let free = Attempt::Busy { retry_in: Some(Duration::from_millis(1)) };
+            return Ok(ready(claimed(number, &claim, Ok(free))).boxed());
+        }
         let counted = self.place(&claim.grant(None))?;
         // From now on, since a process may end before the answer comes.
-        self.hold(claim.grant(None), claim.ttl, counted);
+        self.hold(claim.grant(None), claim.ttl, (counted, waits.flatten()));
         let backend = self.backend;
         Ok(async move { claimed(number, &claim, backend.try_acquire(&claim).await) }.boxed())
     }
@@ -220,7 +229,7 @@ impl<'a> Client<'a> {
         self.admit(&claim)?;
         // The writer is gone then.
         let counted = self.place(&writer)?;
-        self.hold(claim.grant(None), claim.ttl, counted);
+        self.hold(claim.grant(None), claim.ttl, (counted, None));
         let backend = self.backend;
         Ok(async move { claimed(number, &claim, backend.downgrade(&writer, &claim).await) }.boxed())
     }
@@ -244,8 +253,8 @@ impl<'a> Client<'a> {
         Ok(())
     }
 
-    fn hold(&mut self, grant: GrantRef, ttl: Duration, counted: Option<Counted<'a>>) {
-        let held = Held { ends: Instant::now() + ttl + AFTER, counted, grant };
+    fn hold(&mut self, grant: GrantRef, ttl: Duration, (counted, waits): (Option<Counted<'a>>, Option<Position<'a>>)) {
+        let held = Held { ends: Instant::now() + ttl + AFTER, counted, waits, grant };
         self.holds.insert((held.grant.key.clone(), held.grant.owner), held);
     }
 
@@ -298,9 +307,10 @@ impl<'a> Client<'a> {
             }
             Done::Notified(listening, notification) => {
                 let number = listening.number;
-                // The owner id of somebody else is none of this client's business: who has it could release the grant.
-                let is_foreign = matches!(notification, Notification::Granted { owner, .. }
-                    if !self.holds.contains_key(&(listening.key.clone(), owner)));
+                let is_foreign = match notification {
+                    Notification::Granted { owner, .. } => !self.is_told(&listening.key, owner),
+                    _ => false,
+                };
                 if notification == Notification::Ended {
                     self.subscriptions.remove(&number);
                 } else {
@@ -313,6 +323,13 @@ impl<'a> Client<'a> {
             }
         };
         output.put(&line(&(number, reply)));
+    }
+
+    /// Whether a grant is this client's, which now knows of it. The owner id of somebody else is none of its business: who has it could
+    /// release the grant.
+    fn is_told(&mut self, key: &LockKey, owner: OwnerId) -> bool {
+        let held = self.holds.get_mut(&(key.clone(), owner));
+        held.map(|held| held.waits = None).is_some()
     }
 
     fn listen(&mut self, mut listening: Listening) {
@@ -336,19 +353,28 @@ impl<'a> Client<'a> {
             let before = self.holds.remove(&(grant.key.clone(), grant.owner));
             if let Some(ttl) = left {
                 let counted = before.map_or_else(|| self.shared.take(self.peer, 1).ok(), |held| held.counted);
-                self.hold(grant, ttl, counted);
+                self.hold(grant, ttl, (counted, None));
             }
         }
     }
 
-    /// Gives back at once what a process held that has ended, for which others would wait until its leases end.
-    async fn end(mut self) {
-        self.under_way.clear();
-        if self.holds.is_empty() || !self.peer.has_ended().await {
-            return;
+    /// Gives up what it waits for, since nobody would hear of a grant; and at once what a process held that has ended. Others would
+    /// wait for either until a lease ends.
+    async fn end(self) {
+        drop(self.under_way);
+        let (mut given_up, mut left) = (Vec::new(), Vec::new());
+        for Held { grant, waits, .. } in self.holds.into_values() {
+            if waits.is_some_and(Position::give_up) { &mut given_up } else { &mut left }.push(grant);
         }
         // A release that fails leaves the key to its lease. One that follows a claim under way frees what that gets.
-        join_all(self.holds.values().map(|held| self.backend.release(&held.grant))).await;
+        let backend = self.backend;
+        let release = async |all: &[GrantRef]| drop(join_all(all.iter().map(|grant| backend.release(grant))).await);
+        let ended = async {
+            if !left.is_empty() && self.peer.has_ended().await {
+                release(&left).await;
+            }
+        };
+        join(release(&given_up), ended).await;
     }
 }
 

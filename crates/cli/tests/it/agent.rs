@@ -551,43 +551,89 @@ fn what_a_program_holds_by_way_of_the_agent_is_free_at_once_when_it_is_killed() 
     place.wait_until_free("k");
 }
 
+/// A client that brings its own engine, as its lines.
+#[cfg(feature = "redis")]
+impl Client {
+    fn with_steps(agent: &Agent) -> Self {
+        let mut client = agent.client();
+        client.says(r#"{"steps":1}"#);
+        assert_eq!(client.line()["version"], 1);
+        client
+    }
+
+    fn step(&mut self, number: u32, step: &Value) -> Value {
+        self.says(&json!([number, step]).to_string());
+        self.line()[1].clone()
+    }
+}
+
+#[cfg(feature = "redis")]
+fn grant(owner: &str) -> Value {
+    json!({"key": "k", "owner": owner.repeat(32), "mode": "exclusive", "epoch": null})
+}
+
+#[cfg(feature = "redis")]
+fn claim(owner: &str) -> Value {
+    let mut claim = grant(owner);
+    claim["ttl"] = json!({"secs": 60, "nanos": 0});
+    claim["waits"] = json!(true);
+    json!({"try_acquire": claim})
+}
+
 #[cfg(feature = "redis")]
 #[test]
 fn nobody_is_told_the_owner_of_another_programs_grant() {
     let (_server, place) = redis();
     let agent = Agent::start(&place, &[]);
-    let steps = || {
-        let mut client = agent.client();
-        client.says(r#"{"steps":1}"#);
-        assert_eq!(client.line()["version"], 1);
-        client
-    };
-    let grant = |owner: &str| json!({"key": "k", "owner": owner.repeat(32), "mode": "exclusive", "epoch": null});
-    let claim = |owner: &str| {
-        let mut claim = grant(owner);
-        claim["ttl"] = json!({"secs": 60, "nanos": 0});
-        claim["waits"] = json!(true);
-        json!({"try_acquire": claim})
-    };
-    let (mut holder, mut waiter, mut curious) = (steps(), steps(), steps());
-    let ask = |client: &mut Client, number: u32, step: Value| {
-        client.says(&json!([number, step]).to_string());
-        client.line()[1].clone()
-    };
-    let granted = ask(&mut holder, 1, claim("a"));
+    let [mut holder, mut waiter, mut curious] = [(); 3].map(|()| Client::with_steps(&agent));
+    let granted = holder.step(1, &claim("a"));
     assert!(granted["attempt"]["granted"].is_object(), "{granted}");
     for client in [&mut waiter, &mut curious] {
-        assert_eq!(ask(client, 1, json!({"subscribe": "k"})), "subscribed");
-        let again = ask(client, 1, json!({"subscribe": "k"}));
+        assert_eq!(client.step(1, &json!({"subscribe": "k"})), "subscribed");
+        let again = client.step(1, &json!({"subscribe": "k"}));
         assert!(again["failed"].is_object(), "a number stands for one subscription: {again}");
     }
-    assert!(ask(&mut waiter, 2, claim("b"))["attempt"]["queued"].is_object());
-    assert_eq!(ask(&mut holder, 2, json!({"release": grant("a")}))["status"], "held");
+    assert!(waiter.step(2, &claim("b"))["attempt"]["queued"].is_object());
+    assert_eq!(holder.step(2, &json!({"release": grant("a")}))["status"], "held");
     assert_eq!(waiter.line()[1]["notified"]["granted"]["owner"], "b".repeat(32));
     curious.says(r#"[2,{"inspect":"k"}]"#);
     let told = curious.line();
     assert!(told[0] == 2 || told[1] == json!({"notified": "freed"}), "{told}");
     drop(waiter);
+}
+
+/// As where the runtime of a program ends, and the program goes on.
+#[cfg(feature = "redis")]
+#[test]
+fn what_waits_on_a_connection_that_ends_keeps_nobody_waiting() {
+    let (_server, place) = redis();
+    let agent = Agent::start(&place, &[]);
+    let _holder = place.hold_with(&["--ttl", "1h"], "k");
+    let waiters = || {
+        let output = place.run(&["inspect", "--json", "k"]).stdout;
+        serde_json::from_slice::<Value>(&output).unwrap()["waiters"].as_u64()
+    };
+    let is_gone_before_its_time = |owner: &str| {
+        let mut waiter = Client::with_steps(&agent);
+        assert!(waiter.step(1, &claim(owner))["attempt"]["queued"].is_object());
+        let mut again = Client::with_steps(&agent);
+        assert!(again.step(1, &claim(owner))["attempt"]["queued"].is_object());
+        drop(waiter);
+        assert!(again.step(2, &claim(owner))["attempt"]["queued"].is_object(), "it waits on another connection");
+        // Its position counts for three seconds.
+        let counts = Deadline::after(Duration::from_secs(2));
+        drop(again);
+        while waiters() != Some(0) {
+            if counts.is_over() {
+                return false;
+            }
+        }
+        let busy = Client::with_steps(&agent).step(1, &claim(owner));
+        assert!(busy["attempt"]["busy"].is_object(), "a release of it may be under way: {busy}");
+        !counts.is_over()
+    };
+    // The machine may be busy.
+    assert!(["a", "b", "c", "d", "e", "f"].into_iter().any(is_gone_before_its_time));
 }
 
 /// The agent reads the claim when its client is dead already.
