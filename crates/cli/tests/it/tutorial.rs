@@ -25,9 +25,9 @@ const FOLLOWED: [&str; 9] = [
 
 /// A command, and what it prints.
 #[derive(Debug, Default)]
-struct Step {
-    command: String,
-    expected: Vec<String>,
+pub(crate) struct Step {
+    pub(crate) command: String,
+    pub(crate) expected: Vec<String>,
 }
 
 #[test]
@@ -127,7 +127,7 @@ fn follow(heading: &str, documented: &str, url: &str) {
 }
 
 /// A shell that finds the program, and prints errors where it prints all else.
-fn shell() -> Command {
+pub(crate) fn shell() -> Command {
     signals_as_usual();
     let program = Path::new(env!("CARGO_BIN_EXE_leasehold")).parent().unwrap().to_path_buf();
     let folders = env::split_paths(&env::var_os("PATH").unwrap_or_default()).collect::<Vec<_>>();
@@ -145,14 +145,14 @@ fn run(shell: &mut Running, command: &str) -> (i32, String) {
 }
 
 /// The line has the words of the pattern, of which the last may be `…`: anything.
-fn is_like(line: &[String], pattern: &[String]) -> bool {
+pub(crate) fn is_like(line: &[String], pattern: &[String]) -> bool {
     match pattern.split_last() {
         Some((last, rest)) if last == "…" => line.len() > rest.len() && line.starts_with(rest),
         _ => line == pattern,
     }
 }
 
-fn words(line: &str) -> Vec<String> {
+pub(crate) fn words(line: &str) -> Vec<String> {
     line.split_whitespace().map(str::to_owned).collect()
 }
 
@@ -163,7 +163,7 @@ fn sections() -> Vec<(String, String)> {
     sections.map(|(heading, text)| (heading.to_owned(), text.to_owned())).collect()
 }
 
-fn steps(section: &str) -> Vec<Step> {
+pub(crate) fn steps(section: &str) -> Vec<Step> {
     let mut steps: Vec<Step> = Vec::new();
     for block in section.split("```console\n").skip(1).filter_map(|rest| rest.split("\n```").next()) {
         for line in block.lines() {
