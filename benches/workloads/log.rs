@@ -66,6 +66,9 @@ pub(crate) const SERVER_CPU: &str = "server CPU, µs/cycle";
 pub(crate) const COMMANDS: &str = "store commands per acquisition";
 /// Calls of the server's commands for each cycle, also those that a script makes.
 pub(crate) const CALLS: &str = "calls per cycle";
+/// Connections to the store, and its memory, when all clients have connected.
+pub(crate) const CONNECTIONS: &str = "connections to the store";
+pub(crate) const MEMORY: &str = "memory of the store, MB";
 pub(crate) const HAND_OFFS: &str = "hand-offs to another task/s";
 pub(crate) const JAIN: &str = "Jain index over tasks";
 pub(crate) const STARVED: &str = "tasks never served";

@@ -12,6 +12,7 @@
 )]
 
 // A module imports only from modules further down: the workloads,
+mod agent;
 mod batches;
 mod etcd;
 mod file;
@@ -116,6 +117,10 @@ const ALL: &[Workload] = &[
     Workload { id: "E64", run: etcd::e64 },
     Workload { id: "EH1", run: etcd::one_process },
     Workload { id: "EH8", run: etcd::eight_processes },
+    Workload { id: "A1", run: agent::a1 },
+    Workload { id: "A64", run: agent::a64 },
+    Workload { id: "AF", run: agent::files },
+    Workload { id: "A500", run: agent::many_processes },
     Workload { id: "M-idle", run: mysql::one_beside_a_million },
 ];
 

@@ -6,7 +6,7 @@ use crate::contenders::Locks;
 use crate::harness::{Role, Side};
 use crate::job::{Job, runtime};
 use crate::load::Result;
-use crate::log::{CALLS, SERVER_CPU};
+use crate::log::{CALLS, CONNECTIONS, MEMORY, SERVER_CPU};
 
 /// What a server has done since it began.
 #[derive(Clone, Copy, Debug, Default)]
@@ -82,6 +82,19 @@ impl Redis {
     /// What it has done until now.
     pub(crate) fn work(&self) -> Result<ServerWork> {
         beside(work_of(&self.0))
+    }
+
+    /// How many clients it has, and its memory.
+    pub(crate) fn clients(&self) -> Result<[(&'static str, f64); 2]> {
+        beside(async {
+            let (clients, memory) = (self.0.ask(&["INFO", "clients"]).await, self.0.ask(&["INFO", "memory"]).await);
+            let number = |text: &str, name: &str| {
+                text.lines().find_map(|line| line.strip_prefix(name)?.trim().parse::<f64>().ok())
+            };
+            let clients = number(clients.text(), "connected_clients:").ok_or("Redis does not tell its clients")?;
+            let memory = number(memory.text(), "used_memory:").ok_or("Redis does not tell its memory")?;
+            Ok([(CONNECTIONS, clients), (MEMORY, memory / 1e6)])
+        })
     }
 
     /// How often it has carried out these commands. What a script does counts as well.

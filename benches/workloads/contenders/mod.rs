@@ -1,5 +1,6 @@
 //! Everything that the workloads let lock, by a name that also a child process understands.
 
+mod agent;
 pub(crate) mod bare;
 mod etcd;
 pub(crate) mod mysql;
@@ -30,6 +31,10 @@ pub(crate) enum Locks {
     Redlock { urls: Vec<String>, fencing: bool },
     /// `leasehold-file`.
     File { folder: PathBuf },
+    /// The backend `agent:`, at the socket of an agent.
+    Agent { socket: PathBuf },
+    /// The lines of an agent, with a connection for each lock.
+    AgentLines { socket: PathBuf },
     /// `leasehold-mysql-unique`, with the hand-off inside the process and the advisory queue on or off.
     MysqlUnique { url: String, local_handoff: bool, advisory_queue: bool },
     /// `leasehold-mysql-rw`, of which only the writers take part.
@@ -79,6 +84,8 @@ impl Locks {
             Self::RedisReentrant { url } => load.run(ours::redis_reentrant(url).await?, start()?).await,
             Self::Redlock { urls, fencing } => load.run(ours::redlock(urls, *fencing).await?, start()?).await,
             Self::File { folder } => load.run(ours::file(folder)?, start()?).await,
+            Self::Agent { socket } => load.run(ours::agent(socket).await?, start()?).await,
+            Self::AgentLines { socket } => load.run(agent::Lines::new(socket), start()?).await,
             Self::MysqlUnique { url, local_handoff, advisory_queue } => {
                 load.run(mysql::mysql_unique(url, *local_handoff, *advisory_queue).await?, start()?).await
             }

@@ -1,5 +1,6 @@
 use std::path::Path;
 
+use leasehold_agent::AgentLocks;
 use leasehold_core::{
     Engine, EngineOptions, LocalHandoff, LockGuard, LockKey, LockOptions, Locker, ReadGuard, ReleaseOutcome, RwLocker,
 };
@@ -59,6 +60,10 @@ pub(crate) async fn postgres(url: &str) -> Result<Ours<Postgres>> {
 
 pub(crate) fn file(folder: &Path) -> Result<Ours<FileLocks>> {
     Ok(ours(FileLocks::open(folder)?))
+}
+
+pub(crate) async fn agent(socket: &Path) -> Result<Ours<AgentLocks>> {
+    Ok(ours(AgentLocks::builder().path(socket).connect().await?))
 }
 
 /// Any locker, in the loop.

@@ -2,6 +2,7 @@ use std::path::Path;
 
 use leasehold::Wait;
 use leasehold_agent::{Agent, Policy, Stopped, Systemd};
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
 use crate::args::StoreArgs;
 use crate::choice::{Purpose, choose, close};
@@ -26,6 +27,7 @@ pub(crate) async fn agent(args: &AgentArgs, store: &StoreArgs, report: Report) -
     for stranger in agent.strangers() {
         report.warn(&format!("the policy names {stranger}, whom /etc/passwd and /etc/group do not know"));
     }
+    raise_limit_of_files();
     let told_to_end = async {
         signals.next_that_ends().await;
     };
@@ -38,6 +40,13 @@ pub(crate) async fn agent(args: &AgentArgs, store: &StoreArgs, report: Report) -
         report.note(&format!("{connections} connections go on with the next process"));
     }
     Ok(0)
+}
+
+/// A client takes two descriptors, and a process may have 1024 of them unless it asks for more.
+fn raise_limit_of_files() {
+    let limit = getrlimit(Resource::Nofile);
+    // Where that is refused, fewer clients are served.
+    let _ = setrlimit(Resource::Nofile, Rlimit { current: limit.maximum, ..limit });
 }
 
 fn read_policy(path: &Path) -> Result<Policy, Failure> {

@@ -312,6 +312,20 @@ fn a_user_has_no_more_than_the_policy_allows() {
     });
 }
 
+/// As many as the policy allows, where a process begins with a small limit of descriptors.
+#[test]
+fn the_soft_limit_of_files_is_none_for_clients() {
+    let (place, folder) = (Place::file(), tempfile::tempdir().unwrap());
+    let mut script = Command::new("sh");
+    script.args(["-c", "ulimit -S -n 64; exec \"$0\" \"$@\"", env!("CARGO_BIN_EXE_leasehold")]);
+    let agent = agent(&place, &folder, &[]);
+    script.args(agent.get_args()).envs(agent.get_envs().filter_map(|(name, value)| Some((name, value?))));
+    let _agent = Running::start(&mut script);
+    eventually_some("the agent listens", || UnixStream::connect(socket(&folder)).ok());
+    let clients: Vec<_> = (0..90).map(|_| Client::of(UnixStream::connect(socket(&folder)).unwrap())).collect();
+    assert_eq!(clients.len(), 90);
+}
+
 #[test]
 fn a_policy_that_others_can_write_or_that_is_none_is_refused() {
     let (place, folder) = (Place::file(), tempfile::tempdir().unwrap());
