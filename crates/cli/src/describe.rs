@@ -2,6 +2,7 @@ use std::fmt::Write;
 use std::fs;
 
 use clap::CommandFactory;
+use clap_complete::Shell;
 use clap_mangen::Man;
 use leasehold::{Capabilities, Capability, Kind, kinds};
 
@@ -19,10 +20,57 @@ pub(crate) fn backends(args: &BackendsArgs) -> Result<u8, Failure> {
 
 /// `leasehold completions`: prints a completion script.
 pub(crate) fn completions(args: &CompletionsArgs) -> Result<u8, Failure> {
-    let mut text = Vec::new();
-    clap_complete::generate(args.shell, &mut Cli::command(), "leasehold", &mut text);
-    print(&String::from_utf8_lossy(&text))?;
+    let (mut text, mut program) = (Vec::new(), Cli::command());
+    clap_complete::generate(args.shell, &mut program, "leasehold", &mut text);
+    print(&with_keys(args.shell, &program, &String::from_utf8_lossy(&text)))?;
     Ok(0)
+}
+
+/// The keys in what `list --json` prints. Only those without a character that means something to a shell: bash expands words
+/// that it completes, so that a key `$(…)` of somebody else would be run.
+const KEYS: &str = r#"2>/dev/null | sed -n 's|^{"key":"\([-A-Za-z0-9_./:@%+=,#]*\)",.*|\1|p'"#;
+
+/// A script that completes keys, too, by those that are held.
+fn with_keys(shell: Shell, program: &clap::Command, script: &str) -> String {
+    let takes_key = |command: &&clap::Command| command.get_arguments().any(|argument| argument.get_id() == "key");
+    let commands: Vec<_> = program.get_subcommands().filter(takes_key).map(clap::Command::get_name).collect();
+    match shell {
+        Shell::Bash => {
+            let commands = commands.join("|");
+            format!(
+                r#"{script}
+_leasehold_with_keys() {{
+    _leasehold "$@"
+    local before=" ${{COMP_WORDS[*]:0:COMP_CWORD}} "
+    if [[ $before =~ \ ({commands})\  && $before != *' -- '* && $2 != -* ]]; then
+        COMPREPLY+=($(compgen -W "$(leasehold list --json "$2" {KEYS})" -- "$2"))
+    fi
+}}
+complete -F _leasehold_with_keys -o bashdefault -o default leasehold
+"#
+            )
+        }
+        Shell::Zsh => {
+            let keys = format!(
+                "_leasehold_keys() {{\n    compadd -- ${{(f)\"$(leasehold list --json \"$PREFIX\" {KEYS})\"}}\n}}\n\n"
+            );
+            let by_keys = |line: &str| {
+                let takes_key = line.contains(":key -- ") || line.contains(":KEY:_default");
+                if takes_key { line.replace(":_default'", ":_leasehold_keys'") } else { line.to_owned() }
+            };
+            let script = script.lines().map(by_keys).collect::<Vec<_>>().join("\n");
+            script.replacen("_leasehold() {", &format!("{keys}_leasehold() {{"), 1) + "\n"
+        }
+        Shell::Fish => commands.iter().fold(script.to_owned(), |script, command| {
+            let keys = format!("leasehold list --json (commandline -ct) {KEYS}");
+            script
+                + &format!(
+                    "complete -c leasehold -n '__fish_leasehold_using_subcommand {command}' -a \"({})\"\n",
+                    keys.replace('"', "\\\"")
+                )
+        }),
+        _ => script.to_owned(),
+    }
 }
 
 /// `leasehold man`: prints a manual page, or writes all of them.

@@ -1,12 +1,16 @@
 //! What was typed wrong is 64, and says what.
 
-use leasehold_testkit::test;
+use std::env;
 use std::ffi::OsStr;
 use std::fs;
+use std::io::Write;
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::process::{Command, Stdio};
+
+use leasehold_testkit::launch::find;
+use leasehold_testkit::{needs, test};
 
 use crate::support::{Place, Running, leasehold, text};
 
@@ -213,6 +217,36 @@ fn man_pages_and_completions_come_from_the_same_definitions() {
         assert_eq!(output.status.code(), Some(0), "{args:?}");
         assert!(text(&output.stdout).contains(part), "{args:?}");
     }
+}
+
+const COMPLETES: &str = r#"
+source /dev/stdin
+ask() { COMPREPLY=(); COMP_WORDS=(leasehold "$@"); COMP_CWORD=$#; _leasehold_with_keys leasehold "${@: -1}" x; }
+ask inspect night; echo "${COMPREPLY[*]}"
+ask run -n night; echo "${COMPREPLY[*]}"
+ask run k -- night; echo "${COMPREPLY[*]}"
+ask inspect '$'; echo "${COMPREPLY[*]}"
+"#;
+
+/// Also where another user of the store gave a key a name that a shell would carry out.
+#[test]
+fn keys_that_are_held_are_completed() {
+    let (place, folder) = (Place::file(), tempfile::tempdir().unwrap());
+    let _held = ["nightly/1", "$(touch${IFS}run)", "nightly two"].map(|key| place.hold(key));
+    let script = place.leasehold(&["completions", "bash"]).output().unwrap().stdout;
+    let path = env::join_paths(
+        [Path::new(env!("CARGO_BIN_EXE_leasehold")).parent().unwrap().to_owned()]
+            .into_iter()
+            .chain(env::split_paths(&env::var_os("PATH").unwrap())),
+    );
+    let mut bash = Command::new(needs("bash", find("bash")));
+    bash.args(["-c", COMPLETES]).current_dir(&folder).env("PATH", path.unwrap());
+    bash.env("LEASEHOLD_BACKEND", place.backend()).stdin(Stdio::piped()).stdout(Stdio::piped());
+    let mut bash = bash.spawn().unwrap();
+    bash.stdin.take().unwrap().write_all(&script).unwrap();
+    let output = bash.wait_with_output().unwrap();
+    assert_eq!(text(&output.stdout), "nightly/1\nnightly/1\n\n\n");
+    assert_eq!(fs::read_dir(&folder).unwrap().count(), 0, "nothing was run");
 }
 
 /// By the script that the image and the archives of a release are made with.
