@@ -69,6 +69,10 @@ impl Choice<'_> {
 }
 
 fn look_at(mut subject: Subject, files: &[&str], choice: &Choice<'_>) -> Result<ExitCode, String> {
+    let names: Vec<_> = subject.looks.iter().map(|look| look.program.tests).collect();
+    if let Some(unknown) = choice.tests.iter().find(|name| !names.contains(name)) {
+        return Err(format!("no tests named {unknown}; there are {}", names.join(", ")));
+    }
     // Before the build: programs that do not run are not built.
     subject.looks.retain(|look| choice.is_for(look));
     let subject = &subject;
