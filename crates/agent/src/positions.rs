@@ -1,74 +1,95 @@
-//! Which claim is the newest for a position in the queue of a store. A connection can end while its process lives, as when a runtime
-//! ends: then nobody hears of what its claims are granted, unless they were sent again on another connection.
+//! Which claim is the newest of an owner. A connection can end while its process lives, as when a runtime ends: then nobody hears of
+//! what its claims are granted, unless they were sent again on another connection.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, VecDeque};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use leasehold_core::{Claim, LockKey, OwnerId};
+use leasehold_core::{GrantRef, LockKey, OwnerId};
 use tokio::time::Instant;
 
 /// How long it is known that a position was given up: longer than the release of it is under way.
 const KNOWN: Duration = Duration::from_secs(60);
 
-/// The claims that wait, of all connections.
+type Of = (LockKey, OwnerId);
+
+/// The claims of all connections that were granted nothing yet, as far as their clients know.
 #[derive(Debug, Default)]
 pub(crate) struct Positions(Mutex<Newest>);
 
 #[derive(Debug, Default)]
 struct Newest {
     last: u64,
-    claims: HashMap<(LockKey, OwnerId), State>,
+    claims: HashMap<Of, State>,
+    /// The oldest first.
+    given_up: VecDeque<(Instant, Of)>,
 }
 
-#[derive(Debug)]
+#[derive(Debug, PartialEq, Eq)]
 enum State {
-    Waits(u64),
-    GivenUp(Instant),
+    Asks(u64),
+    GivenUp,
 }
 
-/// A claim that waits, until this is dropped.
+/// A claim, until this is dropped.
 #[derive(Debug)]
 pub(crate) struct Position<'a> {
     all: &'a Positions,
-    of: (LockKey, OwnerId),
+    of: Of,
     number: u64,
 }
 
 impl Positions {
     /// For a claim that is sent, maybe again. `None` if the position was given up: a release of it may be under way, which would end
     /// what this claim is granted.
-    pub(crate) fn take(&self, claim: &Claim) -> Option<Position<'_>> {
+    pub(crate) fn take(&self, claim: &GrantRef) -> Option<Position<'_>> {
         let of = (claim.key.clone(), claim.owner);
         let mut newest = self.newest();
-        if let Some(State::GivenUp(_)) = newest.claims.get(&of) {
+        if newest.claims.get(&of) == Some(&State::GivenUp) {
             return None;
         }
         newest.last += 1;
         let number = newest.last;
-        newest.claims.insert(of.clone(), State::Waits(number));
+        newest.claims.insert(of.clone(), State::Asks(number));
         Some(Position { all: self, of, number })
     }
 
+    /// Whether an owner may be renewed: its client counts on what it was granted, so that no connection gives it up from now on.
+    pub(crate) fn is_counted_on(&self, grant: &GrantRef) -> bool {
+        let of = (grant.key.clone(), grant.owner);
+        let mut newest = self.newest();
+        let is_given_up = newest.claims.get(&of) == Some(&State::GivenUp);
+        if !is_given_up {
+            newest.claims.remove(&of);
+        }
+        !is_given_up
+    }
+
     fn newest(&self) -> MutexGuard<'_, Newest> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        let mut newest = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let now = Instant::now();
+        while newest.given_up.front().is_some_and(|(since, _)| *since + KNOWN < now) {
+            let over = newest.given_up.pop_front();
+            over.map(|(_, of)| newest.claims.remove(&of));
+        }
+        newest
     }
 }
 
 impl Position<'_> {
     /// Gives the position up, unless the claim was sent again meanwhile. Whether it is to be released.
     pub(crate) fn give_up(self) -> bool {
-        let (now, mut newest) = (Instant::now(), self.all.newest());
-        newest.claims.retain(|_, state| !matches!(state, State::GivenUp(since) if *since + KNOWN < now));
+        let mut newest = self.all.newest();
         let is_newest = self.is_newest(&newest);
         if is_newest {
-            newest.claims.insert(self.of.clone(), State::GivenUp(now));
+            newest.claims.insert(self.of.clone(), State::GivenUp);
+            newest.given_up.push_back((Instant::now(), self.of.clone()));
         }
         is_newest
     }
 
     fn is_newest(&self, newest: &Newest) -> bool {
-        matches!(newest.claims.get(&self.of), Some(State::Waits(number)) if *number == self.number)
+        newest.claims.get(&self.of) == Some(&State::Asks(self.number))
     }
 }
 
@@ -83,23 +104,23 @@ impl Drop for Position<'_> {
 
 #[cfg(test)]
 mod tests {
-    use leasehold_core::Mode;
+    use leasehold_core::{Claim, Mode};
 
     use super::*;
 
     #[tokio::test(start_paused = true)]
     async fn a_claim_that_was_sent_again_keeps_its_position_and_one_that_was_given_up_gets_none() {
         let positions = Positions::default();
-        let claim = Claim::new(&LockKey::new("k").unwrap(), Mode::Exclusive, Duration::from_secs(1));
+        let claim = Claim::new(&LockKey::new("k").unwrap(), Mode::Exclusive, Duration::from_secs(1)).grant(None);
         let take = || positions.take(&claim);
         let (before, again) = (take().unwrap(), take().unwrap());
         assert!(!before.give_up());
         assert!(again.give_up());
-        assert!(take().is_none());
+        assert!(take().is_none() && !positions.is_counted_on(&claim));
         tokio::time::advance(KNOWN * 2).await;
-        let another = Claim { owner: OwnerId::random(), ..claim.clone() };
-        assert!(positions.take(&another).unwrap().give_up());
+        let renewed = take().unwrap();
+        assert!(positions.is_counted_on(&claim) && !renewed.give_up(), "what is renewed on another connection is kept");
         drop(take().unwrap());
-        assert_eq!(positions.newest().claims.len(), 1, "of those that end nothing stays");
+        assert!(positions.newest().claims.is_empty(), "of those that end nothing stays");
     }
 }

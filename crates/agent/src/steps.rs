@@ -62,8 +62,8 @@ struct Held<'a> {
     /// When the store has ended the lease, if nobody has prolonged it.
     ends: Instant,
     counted: Option<Counted<'a>>,
-    /// While it waits, and was granted nothing that the client knows of.
-    waits: Option<Position<'a>>,
+    /// While it was granted nothing that the client knows of.
+    asks: Option<Position<'a>>,
 }
 
 struct Client<'a> {
@@ -169,7 +169,18 @@ impl<'a> Client<'a> {
                     self.check(&renewal.grant.key)?;
                     not_above(renewal.ttl)
                 })?;
-                async move { renewed(number, &renewals, backend.renew(&renewals, within).await) }.boxed()
+                let positions = &self.shared.positions;
+                let is_asked: Vec<_> = renewals.iter().map(|renewal| positions.is_counted_on(&renewal.grant)).collect();
+                let asked = renewals.iter().zip(&is_asked).filter(|(_, is_asked)| **is_asked);
+                let asked: Vec<_> = asked.map(|(renewal, _)| renewal.clone()).collect();
+                async move {
+                    let mut told = backend.renew(&asked, within).await.into_iter();
+                    // Of what was given up a release may be under way.
+                    let status = |is_asked| if is_asked { told.next() } else { Some(Ok(LeaseStatus::NotHeld)) };
+                    let statuses = is_asked.into_iter().map_while(status).collect();
+                    renewed(number, &renewals, statuses)
+                }
+                .boxed()
             }
             Step::Release(grant) => {
                 self.check(&grant.key)?;
@@ -211,15 +222,14 @@ impl<'a> Client<'a> {
 
     fn try_acquire(&mut self, number: u64, claim: Claim) -> Result<BoxFuture<'a, Done>, Refusal> {
         self.admit(&claim)?;
-        let waits = claim.waits.then(|| self.shared.positions.take(&claim));
-        if matches!(waits, Some(None)) {
+        let counted = self.place(&claim.grant(None))?;
+        let Some(position) = self.shared.positions.take(&claim.grant(None)) else {
             // The engine claims anew, with another owner id.
             let free = Attempt::Busy { retry_in: Some(Duration::from_millis(1)) };
             return Ok(ready(claimed(number, &claim, Ok(free))).boxed());
-        }
-        let counted = self.place(&claim.grant(None))?;
+        };
         // From now on, since a process may end before the answer comes.
-        self.hold(claim.grant(None), claim.ttl, (counted, waits.flatten()));
+        self.hold(claim.grant(None), claim.ttl, (counted, Some(position)));
         let backend = self.backend;
         Ok(async move { claimed(number, &claim, backend.try_acquire(&claim).await) }.boxed())
     }
@@ -253,8 +263,8 @@ impl<'a> Client<'a> {
         Ok(())
     }
 
-    fn hold(&mut self, grant: GrantRef, ttl: Duration, (counted, waits): (Option<Counted<'a>>, Option<Position<'a>>)) {
-        let held = Held { ends: Instant::now() + ttl + AFTER, counted, waits, grant };
+    fn hold(&mut self, grant: GrantRef, ttl: Duration, (counted, asks): (Option<Counted<'a>>, Option<Position<'a>>)) {
+        let held = Held { ends: Instant::now() + ttl + AFTER, counted, asks, grant };
         self.holds.insert((held.grant.key.clone(), held.grant.owner), held);
     }
 
@@ -329,7 +339,7 @@ impl<'a> Client<'a> {
     /// release the grant.
     fn is_told(&mut self, key: &LockKey, owner: OwnerId) -> bool {
         let held = self.holds.get_mut(&(key.clone(), owner));
-        held.map(|held| held.waits = None).is_some()
+        held.map(|held| held.asks = None).is_some()
     }
 
     fn listen(&mut self, mut listening: Listening) {
@@ -358,13 +368,13 @@ impl<'a> Client<'a> {
         }
     }
 
-    /// Gives up what it waits for, since nobody would hear of a grant; and at once what a process held that has ended. Others would
+    /// Gives up what it asked for, since nobody would hear of a grant; and at once what a process held that has ended. Others would
     /// wait for either until a lease ends.
     async fn end(self) {
         drop(self.under_way);
         let (mut given_up, mut left) = (Vec::new(), Vec::new());
-        for Held { grant, waits, .. } in self.holds.into_values() {
-            if waits.is_some_and(Position::give_up) { &mut given_up } else { &mut left }.push(grant);
+        for Held { grant, asks, .. } in self.holds.into_values() {
+            if asks.is_some_and(Position::give_up) { &mut given_up } else { &mut left }.push(grant);
         }
         // A release that fails leaves the key to its lease. One that follows a claim under way frees what that gets.
         let backend = self.backend;

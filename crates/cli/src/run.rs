@@ -187,7 +187,8 @@ impl Job<'_> {
                 let since = (clock.clone(), acquired_at);
                 let supervisor = Supervisor::new(&held, &mut child, args, self.report, since);
                 let (ended, loss) = supervisor.until_it_ends(signals).await;
-                Ok((ended, loss, self.keep(&held, since_then(), signals).await))
+                let finished = Finished { succeeded: ended.exit_code() == 0 && loss.is_none(), held_for: since_then() };
+                Ok((ended, loss, self.keep(&held, &finished, signals).await))
             }
             Err(failure) => Err(failure),
         };
@@ -257,14 +258,19 @@ impl Job<'_> {
     }
 
     /// Keeps the lock until the time of `--min-hold` is over, or a signal comes. Returns false if it was over already.
-    async fn keep<M: GuardMode>(&self, held: &Held<M>, held_for: Duration, signals: &mut Signals) -> bool {
-        let left = self.args.min_hold.and_then(|least| least.checked_sub(held_for)).filter(|_| held.loss().is_none());
+    async fn keep<M: GuardMode>(&self, held: &Held<M>, finished: &Finished, signals: &mut Signals) -> bool {
+        // A store shortens no lease: where that lasts for longer than `--once-per`, this program stays for the rest.
+        let lasts = finished.held_for + lease_left(held.remaining()).unwrap_or_default();
+        let period = self.args.once_per.filter(|period| finished.succeeded && *period < lasts);
+        let (option, least) =
+            if period.is_some() { ("--once-per", period) } else { ("--min-hold", self.args.min_hold) };
+        let left = least.and_then(|least| least.checked_sub(finished.held_for)).filter(|_| held.loss().is_none());
         let Some(left) = left else { return false };
         tokio::select! {
             biased;
-            reason = held.lost() => self.report.warn(&format!("lost before --min-hold was over: {reason}")),
+            reason = held.lost() => self.report.warn(&format!("lost before {option} was over: {reason}")),
             signal = signals.next_that_ends() => {
-                self.report.remark(&format!("signal {} cuts --min-hold short", signal.as_raw()));
+                self.report.remark(&format!("signal {} cuts {option} short", signal.as_raw()));
             }
             () = tokio::time::sleep(left) => {}
         }

@@ -557,7 +557,9 @@ fn three_languages_take_turns_over_a_restart() {
     for client in ["leasehold.py", "leasehold.sh", "leasehold.mjs"] {
         fs::copy(docs.join("clients").join(client), folder.join(client)).unwrap();
     }
-    (needs("python3", find("python3")), needs("node", find("node")));
+    for language in ["python3", "node"] {
+        needs(language, find(language));
+    }
 
     let mut agent = systemd.start(&place, vec![]);
     let mut shell = Running::start(shell().current_dir(folder).env("PYTHONDONTWRITEBYTECODE", "1"));
@@ -704,6 +706,30 @@ fn what_waits_on_a_connection_that_ends_keeps_nobody_waiting() {
     };
     // The machine may be busy.
     assert!(["a", "b", "c", "d", "e", "f"].into_iter().any(is_gone_before_its_time));
+}
+
+/// An engine's last question has the owner id of those before, and does not wait.
+#[cfg(feature = "redis")]
+#[test]
+fn what_is_granted_on_another_connection_is_not_given_up_with_the_first() {
+    let (_server, place) = redis();
+    let agent = Agent::start(&place, &[]);
+    let [mut holder, mut first, mut second, mut other] = [(); 4].map(|()| Client::with_steps(&agent));
+    let last = |owner: &str| {
+        let mut claim = claim(owner);
+        claim["try_acquire"]["waits"] = json!(false);
+        claim
+    };
+    assert!(holder.step(1, &claim("a"))["attempt"]["granted"].is_object());
+    assert!(first.step(1, &claim("b"))["attempt"]["queued"].is_object());
+    assert_eq!(holder.step(2, &json!({"release": grant("a")}))["status"], "held");
+    assert!(second.step(1, &last("b"))["attempt"]["granted"].is_object());
+    drop(first);
+    let looked = Deadline::after(Duration::from_millis(500));
+    while !looked.is_over() {
+        let busy = other.step(1, &last("c"));
+        assert!(busy["attempt"]["busy"].is_object(), "two hold the key: {busy}");
+    }
 }
 
 /// The agent reads the claim when its client is dead already.
