@@ -274,7 +274,7 @@ pub(crate) struct RunArgs {
     /// Send SIGNAL to the command once when another program waits for the lock
     ///
     /// The store is asked once a second, and has to keep a queue: redis:, redis-rw:, etcd:, or an agent before one of these. With
-    /// --on-wanted TERM, a command that works as long as nobody else wants to makes room.
+    /// --on-wanted TERM, a command that works as long as nobody else wants to makes room; of permits and readers, each holder is told.
     #[arg(long, value_name = "SIGNAL", value_enum, ignore_case = true)]
     pub(crate) on_wanted: Option<OnWanted>,
 

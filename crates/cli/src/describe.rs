@@ -42,7 +42,7 @@ fn with_keys(shell: Shell, program: &clap::Command, script: &str) -> String {
 _leasehold_with_keys() {{
     _leasehold "$@"
     local before=" ${{COMP_WORDS[*]:0:COMP_CWORD}} "
-    if [[ $before =~ \ ({commands})\  && $before != *' -- '* && $2 != -* ]]; then
+    if [[ $before =~ \ ({commands})\  && $before != *' -- '* && $before != *' --backend'* && $2 != -* ]]; then
         COMPREPLY+=($(compgen -W "$(leasehold list --json "$2" {KEYS})" -- "$2"))
     fi
 }}

@@ -226,6 +226,7 @@ ask inspect night; echo "${COMPREPLY[*]}"
 ask run -n night; echo "${COMPREPLY[*]}"
 ask run k -- night; echo "${COMPREPLY[*]}"
 ask inspect '$'; echo "${COMPREPLY[*]}"
+ask --backend file:/another inspect night; echo "${COMPREPLY[*]}"
 "#;
 
 /// Also where another user of the store gave a key a name that a shell would carry out.
@@ -245,7 +246,7 @@ fn keys_that_are_held_are_completed() {
     let mut bash = bash.spawn().unwrap();
     bash.stdin.take().unwrap().write_all(&script).unwrap();
     let output = bash.wait_with_output().unwrap();
-    assert_eq!(text(&output.stdout), "nightly/1\nnightly/1\n\n\n");
+    assert_eq!(text(&output.stdout), "nightly/1\nnightly/1\n\n\n\n");
     assert_eq!(fs::read_dir(&folder).unwrap().count(), 0, "nothing was run");
 }
 
