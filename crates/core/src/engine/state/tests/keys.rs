@@ -9,17 +9,27 @@ fn kept(play: &Play) -> (usize, usize) {
 #[test]
 fn a_key_is_kept_whole_only_while_something_is_known_beside_its_lease() {
     let (mut play, member) = Play::with(PLAIN);
+    assert_eq!(told(&play), (0, false, false));
     let held = play.holds(member, "a", 2);
-    assert_eq!(kept(&play), (0, 1));
+    assert_eq!((kept(&play), told(&play)), ((0, 1), (1, false, false)));
     let id = play.waits(member, "b");
-    assert_eq!(kept(&play), (1, 0));
+    assert_eq!((kept(&play), told(&play)), ((1, 0), (1, true, false)));
+    assert_eq!(play.collect(id, &held), Collected::NotYet);
     play.apply(Event::Leave(key(), id));
-    assert_eq!(kept(&play), (0, 1));
+    assert_eq!((kept(&play), told(&play)), ((0, 1), (1, false, false)));
     play.release_guard(held.guard, None);
-    assert_eq!(kept(&play), (1, 0));
+    assert_eq!((kept(&play), told(&play)), ((1, 0), (0, false, true)));
     let (request, _) = play.release();
     play.released(request, Ok(LeaseStatus::Held));
-    assert_eq!(kept(&play), (0, 0));
+    assert_eq!((kept(&play), told(&play)), ((0, 0), (0, false, false)));
+}
+
+/// How many leases there are, whether somebody waits, and whether the key is given back.
+fn told(play: &Play) -> (usize, bool, bool) {
+    let leases = play.state.leases(&key(), None);
+    assert_eq!(play.state.leases(&key(), Some(2)), leases);
+    assert!(play.state.leases(&key(), Some(3)).is_empty());
+    (leases.len(), play.state.is_wanted(&key()), play.state.gives_back(&key()))
 }
 
 #[test]
@@ -35,7 +45,9 @@ fn a_key_that_is_only_held_is_closed_with_its_engine_and_with_no_other() {
     play.apply(Event::Close(other));
     assert!(play.ends().is_empty());
     play.apply(Event::Close(member));
-    assert_eq!(play.ends(), [End::Lost(LossReason::Shutdown)]);
+    let ends = play.ends();
+    assert_eq!(ends, [End::Lost(LossReason::Shutdown)]);
+    assert_eq!((ends[0].loss(), End::Released.loss()), (Some(LossReason::Shutdown), None));
 }
 
 #[test]
