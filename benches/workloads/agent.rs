@@ -1,10 +1,9 @@
 //! A1, A64, AF, A500: locks by way of `leasehold agent`, beside direct ones.
 
-use std::env;
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::os::unix::net::UnixStream;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use leasehold_testkit::{Deadline, KilledOnDrop, PATIENCE};
@@ -17,7 +16,7 @@ use crate::load::Result;
 use crate::log::{CONNECTIONS, CPU, MEMORY, P50, PER_SECOND};
 use crate::pace::Pace;
 use crate::report::Report;
-use crate::servers::Redis;
+use crate::servers::{Redis, not_built, program};
 
 /// The backend `agent:`.
 const OURS: &str = "agent:";
@@ -37,7 +36,8 @@ pub(crate) fn a64(pace: Pace) -> Result<Report> {
 
 fn on_redis(id: &'static str, words: &str, pace: Pace, tasks: usize, figures: &[&'static str]) -> Result<Report> {
     let Some(redis) = Redis::start()? else { return Ok(Report::absent(id, "no redis-server")) };
-    let Some(agent) = Agent::start(&redis.url())? else { return Ok(not_built(id)) };
+    let Some(program) = program() else { return Ok(not_built(id)) };
+    let agent = Agent::start(&program, &redis.url())?;
     let side = |role, name, locks| Side::job(role, name, Job::own_keys(locks, tasks));
     let sides = vec![
         side(Role::Ours, OURS, Locks::Agent { socket: agent.socket() }),
@@ -54,7 +54,8 @@ fn on_redis(id: &'static str, words: &str, pace: Pace, tasks: usize, figures: &[
 pub(crate) fn files(pace: Pace) -> Result<Report> {
     let folder = tempfile::tempdir()?;
     let locks = folder.path().join("locks");
-    let Some(agent) = Agent::start(&format!("file:{}", locks.display()))? else { return Ok(not_built("AF")) };
+    let Some(program) = program() else { return Ok(not_built("AF")) };
+    let agent = Agent::start(&program, &format!("file:{}", locks.display()))?;
     let sides = vec![
         Side::job(Role::Ours, LINES, Job::own_keys(Locks::AgentLines { socket: agent.socket() }, 1)),
         Side::job(Role::Peer, DIRECT, Job::own_keys(Locks::File { folder: locks }, 1)),
@@ -66,7 +67,8 @@ pub(crate) fn files(pace: Pace) -> Result<Report> {
 /// 500 processes of one host, on a key each and on one.
 pub(crate) fn many_processes(pace: Pace) -> Result<Report> {
     let Some(redis) = Redis::start()? else { return Ok(Report::absent("A500", "no redis-server")) };
-    let Some(agent) = Agent::start(&redis.url())? else { return Ok(not_built("A500")) };
+    let Some(program) = program() else { return Ok(not_built("A500")) };
+    let agent = Agent::start(&program, &redis.url())?;
     // So many take their time until all have begun.
     let long = Pace { rounds: 1, warm_up_millis: 2000, window_millis: 3000, ..pace };
     let (pace, processes) = if pace.quick { (pace, 50) } else { (long, 500) };
@@ -91,10 +93,6 @@ pub(crate) fn many_processes(pace: Pace) -> Result<Report> {
     Ok(report)
 }
 
-fn not_built(id: &'static str) -> Report {
-    Report::absent(id, "the program: not built; cargo xtask bench builds it")
-}
-
 /// An agent, until this is dropped.
 struct Agent {
     _program: KilledOnDrop,
@@ -102,10 +100,8 @@ struct Agent {
 }
 
 impl Agent {
-    /// Starts one before this store, and waits until it listens. `None`: the program is not built.
-    fn start(url: &str) -> Result<Option<Self>> {
-        let program = env::var_os("LEASEHOLD_BENCH_PROGRAM").map(PathBuf::from).filter(|path| path.exists());
-        let Some(program) = program else { return Ok(None) };
+    /// Starts one before this store, and waits until it listens.
+    fn start(program: &Path, url: &str) -> Result<Self> {
         let folder = tempfile::tempdir()?;
         let policy = folder.path().join("policy");
         fs::write(&policy, "* * keys=100000 connections=100000")?;
@@ -120,7 +116,7 @@ impl Agent {
                 return Err("the agent does not listen".into());
             }
         }
-        Ok(Some(agent))
+        Ok(agent)
     }
 
     fn socket(&self) -> PathBuf {

@@ -1,6 +1,6 @@
 //! F1: locks in files beside the bare system calls, and the `leasehold` program beside flock(1).
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::{Command, Stdio};
 
 use crate::contenders::Locks;
@@ -10,6 +10,7 @@ use crate::load::{Result, now};
 use crate::log::{P50, P99, PER_SECOND, Sample, histogram};
 use crate::pace::Pace;
 use crate::report::Report;
+use crate::servers;
 
 const OURS: &str = "file";
 
@@ -35,10 +36,7 @@ pub(crate) fn f1(pace: Pace) -> Result<Report> {
 
 /// Measures the time from the start of the program to its end, with a command under the lock that does nothing.
 fn program(pace: Pace, ours: &Path, raw: &Path) -> Result<Report> {
-    let Some(program) = std::env::var_os("LEASEHOLD_BENCH_PROGRAM").map(PathBuf::from).filter(|path| path.exists())
-    else {
-        return Ok(Report::absent("F1", "the program: not built; cargo xtask bench builds it"));
-    };
+    let Some(program) = servers::program() else { return Ok(servers::not_built("F1")) };
     if Command::new("flock").arg("--version").stdout(Stdio::null()).status().is_err() {
         return Ok(Report::absent("F1", "the program: no flock(1) to compare with"));
     }

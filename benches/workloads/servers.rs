@@ -1,5 +1,7 @@
 //! The servers that a workload talks to: its own, which end with it.
 
+use std::path::PathBuf;
+
 use leasehold_testkit::redis::Server;
 
 use crate::contenders::Locks;
@@ -7,6 +9,7 @@ use crate::harness::{Role, Side};
 use crate::job::{Job, runtime};
 use crate::load::Result;
 use crate::log::{CALLS, CONNECTIONS, MEMORY, SERVER_CPU};
+use crate::report::Report;
 
 /// What a server has done since it began.
 #[derive(Clone, Copy, Debug, Default)]
@@ -47,14 +50,28 @@ pub(crate) fn beside<T: Send>(asked: impl Future<Output = Result<T>> + Send) -> 
     std::thread::scope(|scope| scope.spawn(ask).join()).map_err(|_| "the server does not answer")?
 }
 
+/// A figure of `INFO`.
+fn told(info: &str, name: &str) -> Option<f64> {
+    info.lines().find_map(|line| line.strip_prefix(name)?.trim().parse().ok())
+}
+
 async fn work_of(server: &Server) -> Result<ServerWork> {
     let (cpu, stats) = (server.ask(&["INFO", "cpu"]).await, server.ask(&["INFO", "commandstats"]).await);
-    let seconds = |name: &str| cpu.text().lines().find_map(|line| line.strip_prefix(name)?.trim().parse::<f64>().ok());
-    let (user, system) = (seconds("used_cpu_user:"), seconds("used_cpu_sys:"));
+    let (user, system) = (told(cpu.text(), "used_cpu_user:"), told(cpu.text(), "used_cpu_sys:"));
     let calls =
         stats.text().lines().filter_map(|line| line.split_once(":calls=")?.1.split(',').next()?.parse::<f64>().ok());
     let cpu = user.zip(system).ok_or("Redis does not tell its processor time")?;
     Ok(ServerWork { cpu_micros: (cpu.0 + cpu.1) * 1e6, calls: calls.sum() })
+}
+
+/// The `leasehold` program. `None`: `cargo xtask bench` has not built it.
+pub(crate) fn program() -> Option<PathBuf> {
+    std::env::var_os("LEASEHOLD_BENCH_PROGRAM").map(PathBuf::from).filter(|path| path.exists())
+}
+
+/// The row of a workload without it.
+pub(crate) fn not_built(id: &'static str) -> Report {
+    Report::absent(id, "the program: not built; cargo xtask bench builds it")
 }
 
 /// One Redis.
@@ -88,11 +105,8 @@ impl Redis {
     pub(crate) fn clients(&self) -> Result<[(&'static str, f64); 2]> {
         beside(async {
             let (clients, memory) = (self.0.ask(&["INFO", "clients"]).await, self.0.ask(&["INFO", "memory"]).await);
-            let number = |text: &str, name: &str| {
-                text.lines().find_map(|line| line.strip_prefix(name)?.trim().parse::<f64>().ok())
-            };
-            let clients = number(clients.text(), "connected_clients:").ok_or("Redis does not tell its clients")?;
-            let memory = number(memory.text(), "used_memory:").ok_or("Redis does not tell its memory")?;
+            let clients = told(clients.text(), "connected_clients:").ok_or("Redis does not tell its clients")?;
+            let memory = told(memory.text(), "used_memory:").ok_or("Redis does not tell its memory")?;
             Ok([(CONNECTIONS, clients), (MEMORY, memory / 1e6)])
         })
     }

@@ -54,8 +54,8 @@ impl Positions {
         Some(Position { all: self, of, number })
     }
 
-    /// Whether an owner may be renewed: its client counts on what it was granted, so that no connection gives it up from now on.
-    pub(crate) fn is_counted_on(&self, grant: &GrantRef) -> bool {
+    /// For a renewal: its client counts on what it was granted, so that no connection gives it up from now on. False if it was given up.
+    pub(crate) fn keep(&self, grant: &GrantRef) -> bool {
         let of = (grant.key.clone(), grant.owner);
         let mut newest = self.newest();
         let is_given_up = newest.claims.get(&of) == Some(&State::GivenUp);
@@ -116,10 +116,10 @@ mod tests {
         let (before, again) = (take().unwrap(), take().unwrap());
         assert!(!before.give_up());
         assert!(again.give_up());
-        assert!(take().is_none() && !positions.is_counted_on(&claim));
+        assert!(take().is_none() && !positions.keep(&claim));
         tokio::time::advance(KNOWN * 2).await;
         let renewed = take().unwrap();
-        assert!(positions.is_counted_on(&claim) && !renewed.give_up(), "what is renewed on another connection is kept");
+        assert!(positions.keep(&claim) && !renewed.give_up(), "what is renewed on another connection is kept");
         drop(take().unwrap());
         assert!(positions.newest().claims.is_empty(), "of those that end nothing stays");
     }

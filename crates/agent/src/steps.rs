@@ -21,7 +21,7 @@ use crate::pipe::{Lines, Outbox};
 use crate::positions::Position;
 use crate::protocol::{Answer, Refusal, line};
 use crate::shared::{Counted, Shared};
-use crate::wire::{Failure, LONGEST_STEP, Reply, STEPS, Served, Status, Step};
+use crate::wire::{Failure, LONGEST_STEP, RenewalFields, Reply, STEPS, Served, Status, Step};
 
 /// No more steps are read while so many are under way, or so many bytes of answers have not been taken.
 const MOST_UNDER_WAY: usize = 1000;
@@ -163,25 +163,7 @@ impl<'a> Client<'a> {
         let answered = move |reply| Done::Answered(number, reply, Change::Nothing);
         Ok(Some(match step {
             Step::TryAcquire(claim) => self.try_acquire(number, claim)?,
-            Step::Renew { renewals, within } => {
-                let renewals: Vec<_> = renewals.into_iter().map(Renewal::from).collect();
-                renewals.iter().try_for_each(|renewal| {
-                    self.check(&renewal.grant.key)?;
-                    not_above(renewal.ttl)
-                })?;
-                let positions = &self.shared.positions;
-                let is_asked: Vec<_> = renewals.iter().map(|renewal| positions.is_counted_on(&renewal.grant)).collect();
-                let asked = renewals.iter().zip(&is_asked).filter(|(_, is_asked)| **is_asked);
-                let asked: Vec<_> = asked.map(|(renewal, _)| renewal.clone()).collect();
-                async move {
-                    let mut told = backend.renew(&asked, within).await.into_iter();
-                    // Of what was given up a release may be under way.
-                    let status = |is_asked| if is_asked { told.next() } else { Some(Ok(LeaseStatus::NotHeld)) };
-                    let statuses = is_asked.into_iter().map_while(status).collect();
-                    renewed(number, &renewals, statuses)
-                }
-                .boxed()
-            }
+            Step::Renew { renewals, within } => self.renew(number, renewals, within)?,
             Step::Release(grant) => {
                 self.check(&grant.key)?;
                 async move {
@@ -232,6 +214,25 @@ impl<'a> Client<'a> {
         self.hold(claim.grant(None), claim.ttl, (counted, Some(position)));
         let backend = self.backend;
         Ok(async move { claimed(number, &claim, backend.try_acquire(&claim).await) }.boxed())
+    }
+
+    fn renew(&self, number: u64, fields: Vec<RenewalFields>, within: Duration) -> Result<BoxFuture<'a, Done>, Refusal> {
+        let renewals: Vec<_> = fields.into_iter().map(Renewal::from).collect();
+        for renewal in &renewals {
+            self.check(&renewal.grant.key)?;
+            not_above(renewal.ttl)?;
+        }
+        let (backend, positions) = (self.backend, &self.shared.positions);
+        let is_asked: Vec<_> = renewals.iter().map(|renewal| positions.keep(&renewal.grant)).collect();
+        let asked = renewals.iter().zip(&is_asked).filter(|(_, is_asked)| **is_asked);
+        let asked: Vec<_> = asked.map(|(renewal, _)| renewal.clone()).collect();
+        let renew = async move {
+            let mut told = backend.renew(&asked, within).await.into_iter();
+            // Of what was given up a release may be under way.
+            let status = |is_asked| if is_asked { told.next() } else { Some(Ok(LeaseStatus::NotHeld)) };
+            renewed(number, &renewals, is_asked.into_iter().map_while(status).collect())
+        };
+        Ok(renew.boxed())
     }
 
     fn downgrade(&mut self, number: u64, writer: GrantRef, claim: Claim) -> Result<BoxFuture<'a, Done>, Refusal> {

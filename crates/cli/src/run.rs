@@ -186,16 +186,17 @@ impl Job<'_> {
             Ok(mut child) => {
                 let since = (clock.clone(), acquired_at);
                 let supervisor = Supervisor::new(&held, &mut child, args, self.report, since);
-                let (ended, loss) = supervisor.until_it_ends(signals).await;
-                let finished = Finished { succeeded: ended.exit_code() == 0 && loss.is_none(), held_for: since_then() };
-                Ok((ended, loss, self.keep(&held, &finished, signals).await))
+                Ok(supervisor.until_it_ends(signals).await)
             }
             Err(failure) => Err(failure),
         };
-        let held_for = since_then();
-        let succeeded = matches!(&outcome, Ok((ended, None, _)) if ended.exit_code() == 0);
-        let at_release = release(held, Finished { succeeded, held_for }).await;
-        let (ended, mut loss, kept) = outcome?;
+        let succeeded = matches!(&outcome, Ok((ended, None)) if ended.exit_code() == 0);
+        let finished = || Finished { succeeded, held_for: since_then() };
+        let kept = outcome.is_ok() && self.keep(&held, &finished(), signals).await;
+        let finished = finished();
+        let held_for = finished.held_for;
+        let at_release = release(held, finished).await;
+        let (ended, mut loss) = outcome?;
         if let Some(reason) = at_release.filter(|_| !kept && loss.is_none()) {
             self.report.warn(&format!("the lock was lost before the command ended: {reason}"));
             loss = Some(reason);

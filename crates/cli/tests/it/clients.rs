@@ -12,7 +12,7 @@ use leasehold_testkit::{eventually_some, needs, test};
 use rustix::process::{Pid, Signal, kill_process};
 
 use crate::agent::Agent;
-use crate::support::{Place, Running};
+use crate::support::{Place, Running, path};
 
 /// Runs `leasehold hold`, and writes down which process that is.
 const HOLD: &str = r#"echo $$ >"$1"; exec "$0" hold"#;
@@ -167,10 +167,8 @@ fn node_takes_part_by_an_agent() {
 
 /// A script of a shell, which finds the client at `$1` and the program in its path.
 fn script(shell: &str, text: &str, place: &Place) -> Command {
-    let program = Path::new(env!("CARGO_BIN_EXE_leasehold")).parent().unwrap();
-    let path = format!("{}:{}", program.display(), std::env::var("PATH").unwrap());
     let mut script = Command::new(shell);
-    script.args(["-c", text, shell]).arg(clients()).env("PATH", path).env("LEASEHOLD_BACKEND", place.backend());
+    script.args(["-c", text, shell]).arg(clients()).env("PATH", path()).env("LEASEHOLD_BACKEND", place.backend());
     script
 }
 

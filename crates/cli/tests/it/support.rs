@@ -1,8 +1,12 @@
 //! A directory of locks, programs that run, and waiting for what they do.
 
+use std::env;
+use std::ffi::OsString;
 use std::fs::DirBuilder;
 use std::io::{Read, Write};
+use std::iter;
 use std::os::unix::fs::DirBuilderExt;
+use std::path::Path;
 use std::process::{ChildStdin, Command, Output, Stdio};
 use std::sync::Once;
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError};
@@ -72,6 +76,13 @@ impl Place {
     pub(crate) fn wait_until_free(&self, key: &str) {
         eventually_some(&format!("{key} is free"), || (self.code(&["inspect", "-e", key]) == 1).then_some(()));
     }
+}
+
+/// Where a shell finds the program, before all else.
+pub(crate) fn path() -> OsString {
+    let program = Path::new(env!("CARGO_BIN_EXE_leasehold")).parent().unwrap().to_owned();
+    let others = env::var_os("PATH").unwrap_or_default();
+    env::join_paths(iter::once(program).chain(env::split_paths(&others))).unwrap()
 }
 
 /// What the tests' own parent has them ignore (`nohup`, a script's `&`), the programs that they start would ignore, too:

@@ -1,12 +1,10 @@
 //! Follows `docs/tutorial.md`, section by section, on real servers.
 
-use std::env;
-use std::path::Path;
 use std::process::Command;
 
 use leasehold_testkit::{eventually_some, test};
 
-use crate::support::{Place, Running, signals_as_usual};
+use crate::support::{Place, Running, path, signals_as_usual};
 
 const TUTORIAL: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/tutorial.md");
 
@@ -129,11 +127,9 @@ fn follow(heading: &str, documented: &str, url: &str) {
 /// A shell that finds the program, and prints errors where it prints all else.
 pub(crate) fn shell() -> Command {
     signals_as_usual();
-    let program = Path::new(env!("CARGO_BIN_EXE_leasehold")).parent().unwrap().to_path_buf();
-    let folders = env::split_paths(&env::var_os("PATH").unwrap_or_default()).collect::<Vec<_>>();
     let mut shell = Command::new("sh");
     shell.args(["-c", "exec 2>&1; exec sh"]).env_remove("LEASEHOLD_PASSWORD").env_remove("RUST_LOG");
-    shell.env("PATH", env::join_paths([vec![program], folders].concat()).unwrap());
+    shell.env("PATH", path());
     shell
 }
 

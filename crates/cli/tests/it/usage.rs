@@ -1,6 +1,5 @@
 //! What was typed wrong is 64, and says what.
 
-use std::env;
 use std::ffi::OsStr;
 use std::fs;
 use std::io::Write;
@@ -12,7 +11,7 @@ use std::process::{Command, Stdio};
 use leasehold_testkit::launch::find;
 use leasehold_testkit::{needs, test};
 
-use crate::support::{Place, Running, leasehold, text};
+use crate::support::{Place, Running, leasehold, path, text};
 
 #[test]
 
@@ -235,13 +234,8 @@ fn keys_that_are_held_are_completed() {
     let (place, folder) = (Place::file(), tempfile::tempdir().unwrap());
     let _held = ["nightly/1", "$(touch${IFS}run)", "nightly two"].map(|key| place.hold(key));
     let script = place.leasehold(&["completions", "bash"]).output().unwrap().stdout;
-    let path = env::join_paths(
-        [Path::new(env!("CARGO_BIN_EXE_leasehold")).parent().unwrap().to_owned()]
-            .into_iter()
-            .chain(env::split_paths(&env::var_os("PATH").unwrap())),
-    );
     let mut bash = Command::new(needs("bash", find("bash")));
-    bash.args(["-c", COMPLETES]).current_dir(&folder).env("PATH", path.unwrap());
+    bash.args(["-c", COMPLETES]).current_dir(&folder).env("PATH", path());
     bash.env("LEASEHOLD_BACKEND", place.backend()).stdin(Stdio::piped()).stdout(Stdio::piped());
     let mut bash = bash.spawn().unwrap();
     bash.stdin.take().unwrap().write_all(&script).unwrap();
