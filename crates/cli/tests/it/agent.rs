@@ -732,6 +732,24 @@ fn what_is_granted_on_another_connection_is_not_given_up_with_the_first() {
     }
 }
 
+#[cfg(feature = "redis")]
+#[test]
+fn a_claim_that_a_limit_refuses_keeps_no_older_one_from_being_given_up() {
+    let ((_server, place), folder) = (redis(), tempfile::tempdir().unwrap());
+    let agent = Agent::start(&place, &["--policy", &policy(&folder, "* * keys=1", 0o600)]);
+    let _holder = place.hold("k");
+    let mut first = Client::with_steps(&agent);
+    assert!(first.step(1, &claim("a"))["attempt"]["queued"].is_object());
+    let mut second = Client::with_steps(&agent);
+    assert!(second.step(1, &claim("a"))["failed"].is_object());
+    drop(first);
+    let answer = eventually_some("the limit has room", || {
+        let answer = second.step(2, &claim("a"));
+        answer["failed"].is_null().then_some(answer)
+    });
+    assert!(answer["attempt"]["busy"].is_object(), "a release of it may be under way: {answer}");
+}
+
 /// The agent reads the claim when its client is dead already.
 #[cfg(feature = "redis")]
 #[test]
