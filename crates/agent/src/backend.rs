@@ -10,7 +10,7 @@ use leasehold_core::{
 };
 
 use crate::client::{Connection, Notified};
-use crate::wire::{Reply, Served, Status, Step};
+use crate::wire::{Reply, Served, Step};
 
 /// The [`Backend`] behind [`AgentLocks`](crate::AgentLocks): the steps of the store that an agent serves.
 pub struct AgentBackend {
@@ -104,11 +104,11 @@ impl Backend for AgentBackend {
     }
 
     async fn renew(&self, renewals: &[Renewal], within: Duration) -> Vec<Result<LeaseStatus>> {
-        let step = Step::Renew { renewals: renewals.iter().map(Into::into).collect(), within };
+        let step = Step::Renew { renewals: renewals.to_vec(), within };
         let all = |error: Error| renewals.iter().map(|_| Err(error.clone())).collect();
         match self.ask(step).await {
             Ok(Reply::Statuses(statuses)) if statuses.len() == renewals.len() => {
-                statuses.into_iter().map(|status| status.map(|Status(status)| status).map_err(Error::from)).collect()
+                statuses.into_iter().map(|status| status.map_err(Error::from)).collect()
             }
             Ok(_) => all(other()),
             Err(error) => all(error),
@@ -117,7 +117,7 @@ impl Backend for AgentBackend {
 
     async fn release(&self, grant: &GrantRef) -> Result<LeaseStatus> {
         match self.ask(Step::Release(grant.clone())).await? {
-            Reply::Status(Status(status)) => Ok(status),
+            Reply::Status(status) => Ok(status),
             _ => Err(other()),
         }
     }
@@ -131,24 +131,21 @@ impl Backend for AgentBackend {
 
     async fn inspect(&self, key: &LockKey) -> Result<Holders> {
         match self.ask(Step::Inspect(key.clone())).await? {
-            Reply::Holders(holders) => Ok(holders.into()),
+            Reply::Holders(holders) => Ok(holders),
             _ => Err(other()),
         }
     }
 
     async fn list(&self, prefix: &str, after: Option<&Cursor>) -> Result<Page> {
-        let after = after.map(|Cursor(place)| place.clone());
-        match self.ask(Step::List { prefix: prefix.to_owned(), after }).await? {
-            Reply::Page { keys, next } => {
-                Ok(Page { keys: keys.into_iter().map(Into::into).collect(), next: next.map(Cursor) })
-            }
+        match self.ask(Step::List { prefix: prefix.to_owned(), after: after.cloned() }).await? {
+            Reply::Page(page) => Ok(page),
             _ => Err(other()),
         }
     }
 
     async fn force_release(&self, key: &LockKey, only: Option<u64>) -> Result<Holders> {
         match self.ask(Step::ForceRelease { key: key.clone(), only }).await? {
-            Reply::Holders(holders) => Ok(holders.into()),
+            Reply::Holders(holders) => Ok(holders),
             _ => Err(other()),
         }
     }

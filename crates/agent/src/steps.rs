@@ -9,8 +9,8 @@ use futures::future::{AbortHandle, Abortable, BoxFuture, join, join_all, ready};
 use futures::stream::{FuturesUnordered, StreamExt};
 use futures::{FutureExt, poll};
 use leasehold_core::{
-    Attempt, Backend, Claim, Cursor, ErrorKind, GrantRef, LeaseStatus, LockKey, LockOptions, Notification, OwnerId,
-    Renewal, Result, Subscription,
+    Attempt, Backend, Claim, ErrorKind, GrantRef, LeaseStatus, LockKey, LockOptions, Notification, OwnerId, Renewal,
+    Result, Subscription,
 };
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::time::{Instant, interval};
@@ -21,7 +21,7 @@ use crate::pipe::{Lines, Outbox};
 use crate::positions::Position;
 use crate::protocol::{Answer, Refusal, line};
 use crate::shared::{Counted, Shared};
-use crate::wire::{Failure, LONGEST_STEP, RenewalFields, Reply, STEPS, Served, Status, Step};
+use crate::wire::{Failure, LONGEST_STEP, Reply, STEPS, Served, Step};
 
 /// No more steps are read while so many are under way, or so many bytes of answers have not been taken.
 const MOST_UNDER_WAY: usize = 1000;
@@ -169,24 +169,24 @@ impl<'a> Client<'a> {
                 async move {
                     let released = backend.release(&grant).await;
                     let change = if released.is_ok() { Change::HoldsNoMore(grant) } else { Change::Nothing };
-                    Done::Answered(number, reply(released.map(|status| Reply::Status(Status(status)))), change)
+                    Done::Answered(number, reply(released.map(Reply::Status)), change)
                 }
                 .boxed()
             }
             Step::Downgrade { writer, claim } => self.downgrade(number, writer, claim)?,
             Step::Inspect(key) => {
                 self.check(&key)?;
-                async move { answered(reply(backend.inspect(&key).await.map(|of| Reply::Holders(of.into())))) }.boxed()
+                async move { answered(reply(backend.inspect(&key).await.map(Reply::Holders))) }.boxed()
             }
             Step::List { prefix, after } => {
                 self.shared.policy.check(&self.peer.names, &prefix)?;
-                let list = async move { backend.list(&prefix, after.map(Cursor).as_ref()).await };
-                list.map(move |page| answered(reply(page.map(Reply::from)))).boxed()
+                let list = async move { backend.list(&prefix, after.as_ref()).await };
+                list.map(move |page| answered(reply(page.map(Reply::Page)))).boxed()
             }
             Step::ForceRelease { key, only } => {
                 self.check(&key)?;
                 let force = async move { backend.force_release(&key, only).await };
-                force.map(move |of| answered(reply(of.map(|of| Reply::Holders(of.into()))))).boxed()
+                force.map(move |of| answered(reply(of.map(Reply::Holders)))).boxed()
             }
             Step::Subscribe(key) => self.subscribe(number, key)?,
             Step::Unsubscribe(number) => {
@@ -216,8 +216,7 @@ impl<'a> Client<'a> {
         Ok(async move { claimed(number, &claim, backend.try_acquire(&claim).await) }.boxed())
     }
 
-    fn renew(&self, number: u64, fields: Vec<RenewalFields>, within: Duration) -> Result<BoxFuture<'a, Done>, Refusal> {
-        let renewals: Vec<_> = fields.into_iter().map(Renewal::from).collect();
+    fn renew(&self, number: u64, renewals: Vec<Renewal>, within: Duration) -> Result<BoxFuture<'a, Done>, Refusal> {
         for renewal in &renewals {
             self.check(&renewal.grant.key)?;
             not_above(renewal.ttl)?;
@@ -414,6 +413,6 @@ fn renewed(number: u64, renewals: &[Renewal], statuses: Vec<Result<LeaseStatus>>
         status.as_ref().ok().map(|status| (renewal.grant.clone(), left(status)))
     };
     let change = Change::Renewed(renewals.iter().zip(&statuses).filter_map(told).collect());
-    let statuses = statuses.into_iter().map(|status| status.map(Status).map_err(Failure::from)).collect();
+    let statuses = statuses.into_iter().map(|status| status.map_err(Failure::from)).collect();
     Done::Answered(number, Reply::Statuses(statuses), change)
 }

@@ -182,6 +182,7 @@ pub trait SharedBackend: Backend {}
 
 /// A request to the store for a key.
 #[derive(Clone, Debug)]
+#[cfg_attr(feature = "serde", derive(serde::Deserialize, serde::Serialize))]
 pub struct Claim {
     /// The key to lock.
     pub key: LockKey,
@@ -218,6 +219,7 @@ impl Claim {
 
 /// The store's answer to a [`Claim`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Deserialize, serde::Serialize), serde(rename_all = "snake_case"))]
 pub enum Attempt {
     /// The key is granted to the owner of the claim.
     Granted {
@@ -273,6 +275,7 @@ impl Attempt {
 
 /// Names a grant in the store: what a renewal or a release is about. Cheap to clone.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Deserialize, serde::Serialize))]
 pub struct GrantRef {
     /// The locked key.
     pub key: LockKey,
@@ -286,6 +289,7 @@ pub struct GrantRef {
 
 /// One entry of a batch of renewals.
 #[derive(Clone, Debug)]
+#[cfg_attr(feature = "serde", derive(serde::Deserialize, serde::Serialize))]
 pub struct Renewal {
     /// The grant to prolong.
     pub grant: GrantRef,
@@ -295,6 +299,7 @@ pub struct Renewal {
 
 /// The store's answer about a grant.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Deserialize, serde::Serialize), serde(rename_all = "snake_case"))]
 pub enum LeaseStatus {
     /// The store had the owner as the holder, and the step was done.
     Held,
@@ -350,6 +355,7 @@ impl fmt::Debug for OwnerId {
 
 /// Names a session: a digest of its id, so that a client that receives it cannot act as that session.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[cfg_attr(feature = "serde", derive(serde::Deserialize, serde::Serialize))]
 pub struct SessionId(pub u64);
 
 /// The notifications of a store. A lost notification delays a waiter by a poll interval and has no other effect.
@@ -380,6 +386,7 @@ pub trait Subscription: Send {
 
 /// A message of the store about a key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Deserialize, serde::Serialize), serde(rename_all = "snake_case"))]
 pub enum Notification {
     /// The key may be free.
     Freed,

@@ -4,6 +4,7 @@ use crate::{Clock, FencingToken, LockKey, Mode};
 
 /// Who holds a key, as the store sees it: nobody, one exclusive holder, or any number of shared ones.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Deserialize, serde::Serialize))]
 #[non_exhaustive]
 pub struct Holders {
     /// The key that was asked about.
@@ -27,6 +28,7 @@ impl Holders {
 
 /// One live grant, as the store sees it.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Deserialize, serde::Serialize))]
 #[non_exhaustive]
 pub struct Holder {
     /// Exclusive or shared.
@@ -72,6 +74,7 @@ impl Holder {
 
 /// One page of [`list`](crate::Admin::list).
 #[derive(Clone, Debug, Default)]
+#[cfg_attr(feature = "serde", derive(serde::Deserialize, serde::Serialize))]
 pub struct Page {
     /// Held keys with their holders, in no promised order. There may be none although there is a next page: a page ends
     /// also where much was looked through.
@@ -82,4 +85,5 @@ pub struct Page {
 
 /// A place in a listing. Opaque: it means something only to the backend that gave it.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Deserialize, serde::Serialize))]
 pub struct Cursor(pub String);

@@ -33,6 +33,8 @@ mod engine;
 mod finding;
 mod future;
 mod group_commit;
+#[cfg(feature = "serde")]
+mod json;
 mod kind;
 mod memory;
 mod memory_backend;

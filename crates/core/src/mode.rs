@@ -2,6 +2,7 @@ use std::fmt;
 
 /// Whether a grant excludes every other of its key, or only exclusive ones.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[cfg_attr(feature = "serde", derive(serde::Deserialize, serde::Serialize), serde(rename_all = "snake_case"))]
 pub enum Mode {
     /// No other grant of the key exists.
     Exclusive,

@@ -14,6 +14,7 @@ use crate::LocalHandoff;
 /// [`next_epoch`](Self::next_epoch) says which one; `n` counts the hand-offs inside one process. A token stays below 2^53
 /// until the year 2248, so it survives JSON, Lua and SQL `BIGINT`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[cfg_attr(feature = "serde", derive(serde::Deserialize, serde::Serialize))]
 pub struct FencingToken(u64);
 
 impl FencingToken {
