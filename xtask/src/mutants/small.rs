@@ -100,7 +100,12 @@ fn look_at(mut subject: Subject, files: &[&str], choice: &Choice<'_>) -> Result<
             ends.iter().filter(|(number, end)| **end == End::Survived && !(look.thorough && is_listed(**number)));
         let reached: Vec<_> = alive.map(|(number, _)| *number).filter(|number| run.reaches(viable[number])).collect();
         println!("{run}; {} mutants", reached.len());
-        ends.extend(lives(&mutants, &reached, subject.at_once, &mut kept, |number| run.on(number, &mutants[number]))?);
+        let crowd = subject.at_once * thread::available_parallelism().map_or(1, usize::from);
+        let ended = lives(&mutants, &reached, crowd, &mut kept, |number| run.on(number, &mutants[number]))?;
+        let hung: Vec<_> = ended.iter().filter(|(_, end)| **end == End::Hung).map(|(number, _)| *number).collect();
+        ends.extend(ended);
+        // Beside others, what is only slow seems to hang.
+        ends.extend(lives(&mutants, &hung, 1, &mut kept, |number| run.alone(number, &mutants[number]))?);
     }
     for number in ends.iter().filter(|(_, end)| **end == End::Survived).map(|(number, _)| *number) {
         println!("{} {}", if is_listed(number) { "changes nothing" } else { "SURVIVED" }, mutants[number]);
@@ -119,7 +124,7 @@ fn is(entry: &Equivalent, mutant: &Mutant) -> bool {
     mutant.file == entry.file && mutant.what == entry.mutant && mutant.line.contains(entry.line)
 }
 
-/// Runs these mutants, several at a time, and returns how each ended.
+/// Runs these mutants, so many at a time, and returns how each ended.
 fn lives(
     mutants: &[Mutant],
     numbers: &[usize],
@@ -134,8 +139,11 @@ fn lives(
             let end = live(number);
             let Ok(mut ended) = ended.lock() else { return };
             let (ended, kept) = &mut *ended;
-            let end = end.and_then(|end| kept.keep(number, &end).map(|()| end));
-            if let Ok(end @ (End::Noticed(_) | End::Hung)) = &end {
+            let is_sure = |end: &End| at_once == 1 || *end != End::Hung;
+            let end = end.and_then(|end| if is_sure(&end) { kept.keep(number, &end).map(|()| end) } else { Ok(end) });
+            if let Ok(end @ (End::Noticed(_) | End::Hung)) = &end
+                && is_sure(end)
+            {
                 println!("{}\n            {end}", mutants[number]);
             }
             match (&mut *ended, end) {
@@ -146,7 +154,7 @@ fn lives(
         }
     };
     thread::scope(|scope| {
-        for _ in 0..at_once * thread::available_parallelism().map_or(1, usize::from) {
+        for _ in 0..at_once {
             scope.spawn(look);
         }
     });

@@ -40,12 +40,12 @@ impl<'s> Run<'s> {
         programs: &'s Programs,
     ) -> Result<Self, String> {
         let mut run =
-            Self { subject, look, program: &programs[&look.program], took: PATIENCE, reached: BTreeSet::new() };
+            Self { subject, look, program: &programs[&look.program], took: Duration::ZERO, reached: BTreeSet::new() };
         let reached = subject.target.join("reached");
         write(&reached, "")?;
         let environment = ("LEASEHOLD_REACHED", reached.to_string_lossy().into_owned());
         let began = Instant::now();
-        let end = run.end(&environment, None)?;
+        let end = run.end(&environment, None, PATIENCE)?;
         if end != End::Survived {
             return Err(format!("{}: {end}, and nothing is wrong", look.program));
         }
@@ -58,15 +58,27 @@ impl<'s> Run<'s> {
         self.reached.contains(&function)
     }
 
-    /// Runs the tests with the mutant of this number active.
+    /// Runs the tests with the mutant of this number active, beside those of others.
     pub(super) fn on(&self, number: usize, mutant: &Mutant) -> Result<End, String> {
+        self.mutated(number, mutant, self.patience())
+    }
+
+    /// The same on a machine that does nothing else, as when the right code was run: it gets less time.
+    pub(super) fn alone(&self, number: usize, mutant: &Mutant) -> Result<End, String> {
+        self.mutated(number, mutant, self.patience() / 3)
+    }
+
+    fn patience(&self) -> Duration {
+        (self.took * self.subject.patience.slower).max(self.subject.patience.least)
+    }
+
+    fn mutated(&self, number: usize, mutant: &Mutant, patience: Duration) -> Result<End, String> {
         let only = Some(mutant.module()).filter(|_| self.look.own);
-        self.end(&("LEASEHOLD_MUTANT", number.to_string()), only.as_deref())
+        self.end(&("LEASEHOLD_MUTANT", number.to_string()), only.as_deref(), patience)
     }
 
     /// Runs the tests, all or only those with this in their names.
-    fn end(&self, environment: &(&str, String), only: Option<&str>) -> Result<End, String> {
-        let patience = (self.took * self.subject.patience.slower).max(self.subject.patience.least);
+    fn end(&self, environment: &(&str, String), only: Option<&str>, patience: Duration) -> Result<End, String> {
         let tried = || at(self.subject, self.look, self.program, environment, only, patience);
         let end = tried()?;
         if self.subject.asks_twice && matches!(end, End::Noticed(_)) { tried() } else { Ok(end) }
