@@ -259,7 +259,7 @@ pub(crate) struct RunArgs {
     ///
     /// DUR is 1s to 24h. Whoever asks before that exits with 75, unless it waits (-w), and shows who ran it; with -E 0 that is no
     /// failure. The lock is free for another try if the command fails, if it is killed, or if this program is, which
-    /// stays itself for a rest shorter than the lease. `file:` and `agent:` cannot keep a lock without a program.
+    /// stays itself for a rest shorter than the lease. `file:`, `agent:` and `reentrant:` cannot keep a lock without a program.
     #[arg(long, value_name = "DUR", value_parser = period, conflicts_with_all = ["shared", "permits", "restart", "min_hold"])]
     pub(crate) once_per: Option<Duration>,
 
