@@ -18,10 +18,10 @@ pub struct ReleaseStatements {
     /// Frees the row `:name` if `:owner` holds it.
     pub one: String,
     /// Frees the rows of a [`batch`] whose owner holds them, and stamps them: its first parameter is the stamp, in
-    /// microseconds since 2000, which is in the past.
+    /// microseconds since 2000, which is in the past. Gives the clock, in the unit of epochs, to `LAST_INSERT_ID(…)`.
     pub many: String,
-    /// Answers for each row of a [`batch`] its name, the stamp, the owner and the owner that was released by force. Either
-    /// owner may be NULL.
+    /// Answers for each row of a [`batch`] its name, the stamp, the epoch, the owner and the owner that was released by force.
+    /// Either owner may be NULL.
     pub outcome: String,
     /// As in [`LeaseStatements`].
     pub status: String,
@@ -69,7 +69,9 @@ impl Releases {
             let (name, row) = Found::read(row)?;
             found.insert(name, row);
         }
-        let known = |(name, owner): &&(Vec<u8>, OwnerId)| found.get(name).and_then(|found| found.status(stamp, *owner));
+        let known = |(name, owner): &&(Vec<u8>, OwnerId)| {
+            found.get(name).and_then(|found| found.status((stamp, reply.id), *owner))
+        };
         Ok(settle(requests.iter().map(known).collect(), reply.affected).into_iter().map(Some).collect())
     }
 
@@ -116,6 +118,7 @@ impl Operations for Releases {
 /// A row after a batch of releases.
 struct Found {
     stamp: Duration,
+    epoch: u64,
     owner: Option<Vec<u8>>,
     forced: Option<Vec<u8>>,
 }
@@ -124,20 +127,20 @@ impl Found {
     fn read(row: &Row) -> Result<(Vec<u8>, Self)> {
         let mut columns = Columns::of(row, Releases::NAME);
         let name = columns.bytes()?;
-        let stamp = columns.micros()?;
-        Ok((name, Self { stamp, owner: columns.optional_bytes()?, forced: columns.optional_bytes()? }))
+        let (stamp, epoch) = (columns.micros()?, columns.number()?);
+        Ok((name, Self { stamp, epoch, owner: columns.optional_bytes()?, forced: columns.optional_bytes()? }))
     }
 
-    /// What became of the release of this owner. `None`: somebody else has the row now, who may have come before the release
-    /// or after it.
-    fn status(&self, stamp: u64, owner: OwnerId) -> Option<LeaseStatus> {
+    /// What became of the release of this owner by the batch with this stamp, at this reading of the clock. `None`: somebody else has
+    /// the row now, who may have come before the release or after it. The epoch of a grant is no older than the clock at that time.
+    fn status(&self, (stamp, at): (u64, u64), owner: OwnerId) -> Option<LeaseStatus> {
         let is_owner = |found: &Option<Vec<u8>>| found.as_deref() == Some(owner.as_bytes().as_slice());
         if self.stamp == Duration::from_micros(stamp) {
             Some(LeaseStatus::Held)
         } else if is_owner(&self.forced) {
             Some(LeaseStatus::ForceReleased)
         } else {
-            is_owner(&self.owner).then_some(LeaseStatus::NotHeld)
+            (is_owner(&self.owner) || self.epoch < at).then_some(LeaseStatus::NotHeld)
         }
     }
 }
@@ -172,16 +175,19 @@ mod tests {
     fn a_row_tells_by_its_stamp_and_its_owners_what_became_of_a_release() {
         let (ours, other) = (OwnerId::random(), OwnerId::random());
         let bytes = |owner: OwnerId| Some(owner.as_bytes().to_vec());
-        for (stamp, owner, forced, expected) in [
-            (7, None, None, Some(Held)),
-            (7, bytes(other), None, Some(Held)),
-            (8, None, bytes(ours), Some(ForceReleased)),
-            (0, bytes(ours), None, Some(NotHeld)),
-            (8, bytes(other), bytes(other), None),
-            (0, None, None, None),
+        for (stamp, epoch, owner, forced, expected) in [
+            (7, 99, None, None, Some(Held)),
+            (7, 101, bytes(other), None, Some(Held)),
+            (8, 101, None, bytes(ours), Some(ForceReleased)),
+            (0, 101, bytes(ours), None, Some(NotHeld)),
+            (8, 101, bytes(other), bytes(other), None),
+            (0, 100, bytes(other), None, None),
+            (0, 99, bytes(other), None, Some(NotHeld)),
+            (0, 99, None, None, Some(NotHeld)),
+            (0, 100, None, None, None),
         ] {
-            let found = Found { stamp: Duration::from_micros(stamp), owner, forced };
-            assert_eq!(found.status(7, ours), expected, "{:?}", (found.stamp, found.owner, found.forced));
+            let found = Found { stamp: Duration::from_micros(stamp), epoch, owner, forced };
+            assert_eq!(found.status((7, 100), ours), expected, "{:?}", (found.stamp, found.epoch, found.owner));
         }
     }
 

@@ -206,13 +206,13 @@ impl Sessions {
         let asking = async {
             session.ask(step.statement, params.into()).await?;
             let changed = session.conn.affected_rows();
-            affected = Some(changed);
+            affected = Some((changed, session.conn.last_insert_id().unwrap_or(0)));
             if all == Some(changed) { Ok(Vec::new()) } else { session.ask(outcome, names.into()).await }
         };
         let answer = timeout(step.limit, asking).await;
         match (answer, affected) {
-            (Ok(Ok(rows)), Some(affected)) => {
-                Ok(Reply { rows: rows.into_iter().map(Row::from).collect(), affected, id: 0, repeated: false })
+            (Ok(Ok(rows)), Some((affected, id))) => {
+                Ok(Reply { rows: rows.into_iter().map(Row::from).collect(), affected, id, repeated: false })
             }
             (Ok(Err(failure)), None) => Err(self.failed(step, &session.id, &failure)),
             // Applied, and nobody knows to which of the rows.

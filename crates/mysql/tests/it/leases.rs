@@ -177,12 +177,16 @@ async fn a_grant_is_taken_over_once_from_the_owner_with_its_epoch() {
 async fn a_release_says_what_it_found() {
     let database = Database::new().await;
     let (ours, theirs) = (OwnerId::random(), OwnerId::random());
+    // Somebody has one of the rows at once when it was freed.
+    let many = "UPDATE t SET stamp = IF(name = 'taken since', 0, ?), epoch = IF(name = 'taken since', 8, epoch), \
+                owner = IF(name = 'taken since', forced, owner), lease = 0 * LAST_INSERT_ID(8) \
+                WHERE ({any name = ? AND owner = ?}) AND lease > 0";
     let releases = Releases::new(
         &database.sessions,
         ReleaseStatements {
             one: "UPDATE t SET lease = 0 WHERE name = :name AND owner = :owner AND lease > 0".into(),
-            many: "UPDATE t SET stamp = ?, lease = 0 WHERE ({any name = ? AND owner = ?}) AND lease > 0".into(),
-            outcome: "SELECT name, stamp, owner, forced FROM t WHERE {any name = ?}".into(),
+            many: many.to_owned(),
+            outcome: "SELECT name, stamp, epoch, owner, forced FROM t WHERE {any name = ?}".into(),
             status: LEASES.status.into(),
         },
     );
@@ -193,6 +197,7 @@ async fn a_release_says_what_it_found() {
         ("held after force", ours, Some(theirs), true, Held),
         ("theirs", theirs, None, true, NotHeld),
         ("theirs after force", theirs, Some(ours), true, ForceReleased),
+        ("taken since", ours, Some(theirs), true, Held),
     ];
     let add_all = async || {
         database.server.sql(&["DELETE FROM leasehold.t"]).await;
@@ -239,7 +244,7 @@ async fn a_release_says_what_it_found() {
             .await;
         let answers = together(&requests).await;
         if undone {
-            assert_eq!(answers.unwrap(), [None; 6]);
+            assert_eq!(answers.unwrap(), [None; 7]);
         } else {
             assert_eq!(answers.unwrap_err().kind(), ErrorKind::Backend);
         }
