@@ -17,7 +17,7 @@ const WAITS: Duration = Duration::from_secs(5);
 /// Who would wait, and knows of nobody who does, asks for a free key at once. Else the line is read first: a transaction that may
 /// write goes to the disks of a majority, also where it finds the key busy.
 pub(crate) async fn try_acquire(store: &Store, claim: &Claim) -> Result<Attempt> {
-    let is_hopeful = claim.waits && store.waiter(&claim.key).is_none();
+    let is_hopeful = claim.waits && store.waiters(&claim.key).is_empty();
     let line = if is_hopeful {
         match take(store, claim).await? {
             ControlFlow::Break(granted) => return Ok(granted),

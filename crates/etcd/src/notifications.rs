@@ -1,11 +1,11 @@
 use async_trait::async_trait;
-use leasehold_core::{LockKey, Mode, Notification, Notifications, OwnerId, Result, Subscription};
+use leasehold_core::{LockKey, Notification, Notifications, OwnerId, Result, Subscription};
 use tokio::sync::watch;
 use tonic::Status;
 
 use crate::nodes::{Listening, Step};
 use crate::proto::{Range, WATCH, WatchCreate, WatchRequest, WatchResponse};
-use crate::store::Store;
+use crate::store::{Store, Waiters};
 
 const SUBSCRIBE: &str = "subscribe";
 
@@ -20,11 +20,18 @@ impl Notifications for Store {
         // What is deleted after this revision is not missed, however late the watch begins.
         let (_, revision) = self.line(SUBSCRIBE, key).await?;
         let changes = self.changes();
-        Ok(Box::new(Watched { store: self.clone(), key: key.clone(), revision, changes, stream: None }))
+        Ok(Box::new(Watched {
+            store: self.clone(),
+            key: key.clone(),
+            revision,
+            changes,
+            told: Vec::new(),
+            stream: None,
+        }))
     }
 }
 
-/// Watches what is in the way of the waiter of this process: the last entry before it that excludes it, and nothing else. While
+/// Watches what is in the way of the first waiter of this process: the last entry before it that excludes it, and nothing else. While
 /// nobody of this process waits in the line, it watches the whole line.
 struct Watched {
     store: Store,
@@ -32,6 +39,8 @@ struct Watched {
     /// Up to where everything that was deleted is known.
     revision: i64,
     changes: watch::Receiver<()>,
+    /// Of whose grants it has told.
+    told: Vec<OwnerId>,
     stream: Option<Listening<WatchResponse>>,
 }
 
@@ -46,8 +55,8 @@ impl Subscription for Watched {
     async fn next(&mut self) -> Notification {
         loop {
             self.changes.mark_unchanged();
-            let waiter = self.store.waiter(&self.key);
-            let range = match self.look(waiter).await {
+            let waiters = self.store.waiters(&self.key);
+            let range = match self.look(&waiters).await {
                 Ok(Next::Tell(notification)) => return notification,
                 Ok(Next::Watch(range)) => range,
                 Err(_) => return Notification::Ended,
@@ -55,7 +64,7 @@ impl Subscription for Watched {
             let is_whole_line = !range.1.is_empty();
             tokio::select! {
                 // Somebody else of this process waits, and is behind another entry.
-                () = another(&self.store, &self.key, waiter, &mut self.changes) => self.stream = None,
+                () = another(&self.store, &self.key, &waiters, &mut self.changes) => self.stream = None,
                 deleted = deleted(&self.store, &mut self.stream, range, self.revision) => match deleted {
                     Ok(revision) => {
                         self.stream = None;
@@ -72,28 +81,34 @@ impl Subscription for Watched {
 }
 
 impl Watched {
-    async fn look(&mut self, waiter: Option<(OwnerId, Mode)>) -> Result<Next> {
-        let Some((owner, mode)) = waiter else {
-            return Ok(Next::Watch(self.store.names().line(&self.key)));
-        };
+    async fn look(&mut self, waiters: &Waiters) -> Result<Next> {
+        let whole_line = || Ok(Next::Watch(self.store.names().line(&self.key)));
+        self.told.retain(|told| waiters.iter().any(|(owner, _)| owner == told));
+        if waiters.len() == self.told.len() {
+            return whole_line();
+        }
         let (line, revision) = self.store.line(SUBSCRIBE, &self.key).await?;
-        let Some(ours) = line.of(owner, mode) else {
-            return Ok(Next::Watch(self.store.names().line(&self.key)));
+        for (owner, _) in waiters.iter().filter(|(owner, mode)| line.of(*owner, *mode).is_none()) {
+            self.store.waits_no_more(&self.key, *owner);
+        }
+        let mut waiting = line.entries.iter().filter(|entry| !self.told.contains(&entry.owner));
+        let Some(ours) = waiting.find(|entry| waiters.contains(&(entry.owner, entry.mode))) else {
+            return whole_line();
         };
         if let Some(before) = line.before(ours) {
             self.revision = revision;
             return Ok(Next::Watch((before.name.clone(), Vec::new())));
         }
-        self.store.waits_no_more(&self.key, owner);
-        Ok(Next::Tell(Notification::Granted { owner, epoch: Some(line.epoch(ours)) }))
+        self.told.push(ours.owner);
+        Ok(Next::Tell(Notification::Granted { owner: ours.owner, epoch: Some(line.epoch(ours)) }))
     }
 }
 
 /// Waits until somebody else of this process waits for the key. That others wait for other keys says nothing.
-async fn another(store: &Store, key: &LockKey, waiter: Option<(OwnerId, Mode)>, changes: &mut watch::Receiver<()>) {
+async fn another(store: &Store, key: &LockKey, waiters: &Waiters, changes: &mut watch::Receiver<()>) {
     // There is no error while there is the store.
     while changes.changed().await.is_ok() {
-        if store.waiter(key) != waiter {
+        if store.waiters(key).iter().any(|waiter| !waiters.contains(waiter)) {
             return;
         }
     }

@@ -34,11 +34,14 @@ struct Shared {
     leases: Leases,
     clock: Clock,
     base: Mutex<Option<Base>>,
-    waiting: Mutex<HashMap<LockKey, (OwnerId, Mode)>>,
+    waiting: Mutex<HashMap<LockKey, Waiters>>,
     unsettled: Mutex<Unsettled>,
     /// Sent whenever somebody else waits.
     changed: watch::Sender<()>,
 }
+
+/// Who of this process waits in one line. One engine has one waiter there; behind an agent there are several.
+pub(crate) type Waiters = Vec<(OwnerId, Mode)>;
 
 /// How often a transaction is tried again because what it compares was changed meanwhile.
 pub(crate) const ROUNDS: usize = 5;
@@ -227,21 +230,27 @@ impl Store {
 
     /// Notes that this owner waits in the line of a key.
     pub(crate) fn waits(&self, key: &LockKey, owner: OwnerId, mode: Mode) {
-        if locked(&self.0.waiting).insert(key.clone(), (owner, mode)) != Some((owner, mode)) {
+        let mut waiting = locked(&self.0.waiting);
+        let waiters = waiting.entry(key.clone()).or_default();
+        if !waiters.contains(&(owner, mode)) {
+            waiters.push((owner, mode));
             self.0.changed.send_replace(());
         }
     }
 
     pub(crate) fn waits_no_more(&self, key: &LockKey, owner: OwnerId) {
         let mut waiting = locked(&self.0.waiting);
-        if waiting.get(key).is_some_and(|(waits, _)| *waits == owner) {
-            waiting.remove(key);
+        if let Some(waiters) = waiting.get_mut(key) {
+            waiters.retain(|(waits, _)| *waits != owner);
+            if waiters.is_empty() {
+                waiting.remove(key);
+            }
         }
     }
 
-    /// Who of this process waits for a key.
-    pub(crate) fn waiter(&self, key: &LockKey) -> Option<(OwnerId, Mode)> {
-        locked(&self.0.waiting).get(key).copied()
+    /// Who of this process waits for a key, or was granted it while it waited.
+    pub(crate) fn waiters(&self, key: &LockKey) -> Waiters {
+        locked(&self.0.waiting).get(key).cloned().unwrap_or_default()
     }
 
     /// Carries out a transaction that replaces the lease of this owner's entry, if nobody changed the entry since it was read.

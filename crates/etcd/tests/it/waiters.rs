@@ -58,6 +58,30 @@ async fn a_waiter_asks_nothing_when_others_wait_for_other_keys() {
     assert!(matches!(told, Notification::Granted { owner, .. } if owner == claims[0].owner), "{told:?}");
 }
 
+/// As clients of one agent do.
+#[test(multi_thread, server)]
+async fn each_of_several_waiters_of_one_backend_is_told_of_its_grant_in_turn() {
+    let cluster = Cluster::one(&[]).await;
+    let [ours, theirs] = clients(&cluster.url()).await;
+    let (backend, long) = (ours.engine().backend(), Duration::from_secs(600));
+    let held = take(&theirs, "k", long).await;
+    let (mut claims, mut subscriptions) = (Vec::new(), Vec::new());
+    for _ in 0..3 {
+        let claim = Claim { waits: true, ..Claim::new(&key("k"), Mode::Exclusive, long) };
+        assert!(matches!(backend.try_acquire(&claim).await.unwrap(), Attempt::Queued { .. }));
+        subscriptions.push(backend.notifications().unwrap().subscribe(&claim.key).await.unwrap());
+        claims.push(claim);
+    }
+    held.release().await.unwrap();
+    for claim in &claims {
+        for subscription in &mut subscriptions {
+            let told = tokio::time::timeout(PATIENCE, subscription.next()).await.expect("nothing was told");
+            assert!(matches!(told, Notification::Granted { owner, .. } if owner == claim.owner), "{told:?}");
+        }
+        backend.release(&claim.grant(None)).await.unwrap();
+    }
+}
+
 /// A place in the line that an earlier request of the same claim wrote so late that this request did not see it yet.
 #[test(multi_thread, server)]
 async fn a_place_that_came_late_has_the_lease_that_its_waiter_is_told() {
