@@ -24,6 +24,7 @@ use crate::protocol::{Refusal, Request};
 use crate::shared::{Counted, Shared};
 use crate::socket::{Socket, bind};
 use crate::steps;
+use crate::subscriptions::Subscriptions;
 use crate::systemd::{Handed, Systemd, from_memory, handed, in_memory};
 
 /// The name under which systemd stores what the connections were, and the beginning of the names of their sockets.
@@ -60,8 +61,14 @@ impl Agent {
     /// An agent for this store, with these rules.
     #[must_use]
     pub fn new(locks: Locks, policy: Policy, systemd: Systemd) -> Self {
-        let shared =
-            Arc::new(Shared { locks, place: None, policy, usage: Mutex::default(), positions: Positions::default() });
+        let shared = Arc::new(Shared {
+            locks,
+            place: None,
+            policy,
+            usage: Mutex::default(),
+            positions: Positions::default(),
+            subscriptions: Subscriptions::default(),
+        });
         Self { shared, systemd, stop: watch::Sender::new(None), connections: JoinSet::new() }
     }
 

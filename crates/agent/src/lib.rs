@@ -20,6 +20,7 @@ mod shared;
 mod socket;
 #[cfg(target_os = "linux")]
 mod steps;
+mod subscriptions;
 #[cfg(target_os = "linux")]
 mod systemd;
 // and the backend for programs in Rust, whose steps an agent passes on.

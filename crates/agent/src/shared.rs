@@ -9,6 +9,7 @@ use crate::peer::Peer;
 use crate::policy::{Limits, Policy};
 use crate::positions::Positions;
 use crate::protocol::{Refusal, Request};
+use crate::subscriptions::Subscriptions;
 
 /// What all connections share.
 #[derive(Debug)]
@@ -18,6 +19,7 @@ pub(crate) struct Shared {
     pub(crate) policy: Policy,
     pub(crate) usage: Mutex<HashMap<u32, Limits>>,
     pub(crate) positions: Positions,
+    pub(crate) subscriptions: Subscriptions,
 }
 
 impl Shared {

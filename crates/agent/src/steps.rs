@@ -285,8 +285,9 @@ impl<'a> Client<'a> {
         }
         let none = || Refusal::refused("the store has no notifications");
         let notifications = self.backend.notifications().ok_or_else(none)?;
+        let subscriptions = &self.shared.subscriptions;
         let begun = async move {
-            let begun = notifications.subscribe(&key).await;
+            let begun = subscriptions.subscribe(notifications, &key).await;
             Done::Subscribed(number, key, begun)
         };
         Ok(self.abortable(number, begun))
