@@ -30,7 +30,7 @@ pub(crate) fn completions(args: &CompletionsArgs) -> Result<u8, Failure> {
 /// that it completes, so that a key `$(…)` of somebody else would be run.
 const KEYS: &str = r#"2>/dev/null | sed -n 's|^{"key":"\([-A-Za-z0-9_./:@%+=,#]*\)",.*|\1|p'"#;
 
-/// A script that completes keys, too, by those that are held.
+/// A script that completes keys, too, by those that are held, unless the line names another store.
 fn with_keys(shell: Shell, program: &clap::Command, script: &str) -> String {
     let takes_key = |command: &&clap::Command| command.get_arguments().any(|argument| argument.get_id() == "key");
     let commands: Vec<_> = program.get_subcommands().filter(takes_key).map(clap::Command::get_name).collect();
@@ -52,7 +52,7 @@ complete -F _leasehold_with_keys -o bashdefault -o default leasehold
         }
         Shell::Zsh => {
             let keys = format!(
-                "_leasehold_keys() {{\n    compadd -- ${{(f)\"$(leasehold list --json \"$PREFIX\" {KEYS})\"}}\n}}\n\n"
+                "_leasehold_keys() {{\n    [[ $BUFFER == *' --backend'* ]] || compadd -- ${{(f)\"$(leasehold list --json \"$PREFIX\" {KEYS})\"}}\n}}\n\n"
             );
             let by_keys = |line: &str| {
                 let takes_key = line.contains(":key -- ") || line.contains(":KEY:_default");
@@ -62,10 +62,11 @@ complete -F _leasehold_with_keys -o bashdefault -o default leasehold
             script.replacen("_leasehold() {", &format!("{keys}_leasehold() {{"), 1) + "\n"
         }
         Shell::Fish => commands.iter().fold(script.to_owned(), |script, command| {
+            let here = r#"not string match -q "* --backend*" -- (commandline -cp)"#;
             let keys = format!("leasehold list --json (commandline -ct) {KEYS}");
             script
                 + &format!(
-                    "complete -c leasehold -n '__fish_leasehold_using_subcommand {command}' -a \"({})\"\n",
+                    "complete -c leasehold -n '__fish_leasehold_using_subcommand {command}; and {here}' -a \"({})\"\n",
                     keys.replace('"', "\\\"")
                 )
         }),
