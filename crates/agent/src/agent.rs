@@ -61,13 +61,14 @@ impl Agent {
     /// An agent for this store, with these rules.
     #[must_use]
     pub fn new(locks: Locks, policy: Policy, systemd: Systemd) -> Self {
+        let positions = Positions::default();
         let shared = Arc::new(Shared {
             locks,
             place: None,
             policy,
             usage: Mutex::default(),
-            positions: Positions::default(),
-            subscriptions: Subscriptions::default(),
+            subscriptions: Subscriptions::of(&positions),
+            positions,
         });
         Self { shared, systemd, stop: watch::Sender::new(None), connections: JoinSet::new() }
     }

@@ -2,7 +2,7 @@
 //! what its claims are granted, unless they were sent again on another connection.
 
 use std::collections::{HashMap, VecDeque};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use leasehold_core::{GrantRef, LockKey, OwnerId};
@@ -13,9 +13,13 @@ const KNOWN: Duration = Duration::from_secs(60);
 
 type Of = (LockKey, OwnerId);
 
+/// A connection of an agent.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) struct ClientId(pub(crate) u64);
+
 /// The claims of all connections that were granted nothing yet, as far as their clients know.
-#[derive(Debug, Default)]
-pub(crate) struct Positions(Mutex<Newest>);
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Positions(Arc<Mutex<Newest>>);
 
 #[derive(Debug, Default)]
 struct Newest {
@@ -27,7 +31,8 @@ struct Newest {
 
 #[derive(Debug, PartialEq, Eq)]
 enum State {
-    Asks(u64),
+    /// The number of the claim, and the client.
+    Asks(u64, ClientId),
     GivenUp,
 }
 
@@ -40,9 +45,16 @@ pub(crate) struct Position<'a> {
 }
 
 impl Positions {
+    /// A client that has no position yet.
+    pub(crate) fn new_client(&self) -> ClientId {
+        let mut newest = self.newest();
+        newest.last += 1;
+        ClientId(newest.last)
+    }
+
     /// For a claim that is sent, maybe again. `None` if the position was given up: a release of it may be under way, which would end
     /// what this claim is granted.
-    pub(crate) fn take(&self, claim: &GrantRef) -> Option<Position<'_>> {
+    pub(crate) fn take(&self, claim: &GrantRef, by: ClientId) -> Option<Position<'_>> {
         let of = (claim.key.clone(), claim.owner);
         let mut newest = self.newest();
         if newest.claims.get(&of) == Some(&State::GivenUp) {
@@ -50,8 +62,16 @@ impl Positions {
         }
         newest.last += 1;
         let number = newest.last;
-        newest.claims.insert(of.clone(), State::Asks(number));
+        newest.claims.insert(of.clone(), State::Asks(number, by));
         Some(Position { all: self, of, number })
+    }
+
+    /// The client that asks for a key with this owner id, if there is one that was granted nothing yet as far as it knows.
+    pub(crate) fn client_of(&self, key: &LockKey, owner: OwnerId) -> Option<ClientId> {
+        match self.newest().claims.get(&(key.clone(), owner)) {
+            Some(State::Asks(_, client)) => Some(*client),
+            _ => None,
+        }
     }
 
     /// For a renewal: its client counts on what it was granted, so that no connection gives it up from now on. False if it was given up.
@@ -89,7 +109,7 @@ impl Position<'_> {
     }
 
     fn is_newest(&self, newest: &Newest) -> bool {
-        newest.claims.get(&self.of) == Some(&State::Asks(self.number))
+        matches!(newest.claims.get(&self.of), Some(State::Asks(number, _)) if *number == self.number)
     }
 }
 
@@ -112,10 +132,12 @@ mod tests {
     async fn a_claim_that_was_sent_again_keeps_its_position_and_one_that_was_given_up_gets_none() {
         let positions = Positions::default();
         let claim = Claim::new(&LockKey::new("k").unwrap(), Mode::Exclusive, Duration::from_secs(1)).grant(None);
-        let take = || positions.take(&claim);
-        let (before, again) = (take().unwrap(), take().unwrap());
+        let take = || positions.take(&claim, ClientId(1));
+        let (before, again) = (take().unwrap(), positions.take(&claim, ClientId(2)).unwrap());
+        assert_eq!(positions.client_of(&claim.key, claim.owner), Some(ClientId(2)));
         assert!(!before.give_up());
         assert!(again.give_up());
+        assert_eq!(positions.client_of(&claim.key, claim.owner), None);
         assert!(take().is_none() && !positions.keep(&claim));
         tokio::time::advance(KNOWN * 2).await;
         let renewed = take().unwrap();

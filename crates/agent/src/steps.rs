@@ -18,7 +18,7 @@ use tokio::time::{Instant, interval};
 use crate::connection::{Steps, Stop};
 use crate::peer::Peer;
 use crate::pipe::{Lines, Outbox};
-use crate::positions::Position;
+use crate::positions::{ClientId, Position};
 use crate::protocol::{Answer, Refusal, line};
 use crate::shared::{Counted, Shared};
 use crate::wire::{Failure, LONGEST_STEP, Reply, STEPS, Served, Step};
@@ -70,6 +70,7 @@ struct Client<'a> {
     backend: &'a dyn Backend,
     shared: &'a Shared,
     peer: &'a Peer,
+    id: ClientId,
     under_way: FuturesUnordered<BoxFuture<'a, Done>>,
     subscriptions: HashMap<u64, AbortHandle>,
     holds: HashMap<(LockKey, OwnerId), Held<'a>>,
@@ -95,6 +96,7 @@ pub(crate) async fn serve<S: Future<Output = Stop>>(
         backend,
         shared,
         peer,
+        id: shared.positions.new_client(),
         under_way: FuturesUnordered::new(),
         subscriptions: HashMap::new(),
         holds: HashMap::new(),
@@ -204,16 +206,17 @@ impl<'a> Client<'a> {
 
     fn try_acquire(&mut self, number: u64, claim: Claim) -> Result<BoxFuture<'a, Done>, Refusal> {
         self.admit(&claim)?;
+        let is_again = self.holds.contains_key(&(claim.key.clone(), claim.owner));
         let counted = self.place(&claim.grant(None))?;
-        let Some(position) = self.shared.positions.take(&claim.grant(None)) else {
+        let Some(position) = self.shared.positions.take(&claim.grant(None), self.id) else {
             // The engine claims anew, with another owner id.
             let free = Attempt::Busy { retry_in: Some(Duration::from_millis(1)) };
-            return Ok(ready(claimed(number, &claim, Ok(free))).boxed());
+            return Ok(ready(claimed(number, &claim, Ok(free), false)).boxed());
         };
         // From now on, since a process may end before the answer comes.
         self.hold(claim.grant(None), claim.ttl, (counted, Some(position)));
         let backend = self.backend;
-        Ok(async move { claimed(number, &claim, backend.try_acquire(&claim).await) }.boxed())
+        Ok(async move { claimed(number, &claim, backend.try_acquire(&claim).await, is_again) }.boxed())
     }
 
     fn renew(&self, number: u64, renewals: Vec<Renewal>, within: Duration) -> Result<BoxFuture<'a, Done>, Refusal> {
@@ -241,7 +244,7 @@ impl<'a> Client<'a> {
         let counted = self.place(&writer)?;
         self.hold(claim.grant(None), claim.ttl, (counted, None));
         let backend = self.backend;
-        Ok(async move { claimed(number, &claim, backend.downgrade(&writer, &claim).await) }.boxed())
+        Ok(async move { claimed(number, &claim, backend.downgrade(&writer, &claim).await, false) }.boxed())
     }
 
     /// Takes the place of this grant among what is counted, or a new one.
@@ -285,9 +288,9 @@ impl<'a> Client<'a> {
         }
         let none = || Refusal::refused("the store has no notifications");
         let notifications = self.backend.notifications().ok_or_else(none)?;
-        let subscriptions = &self.shared.subscriptions;
+        let (subscriptions, id) = (&self.shared.subscriptions, self.id);
         let begun = async move {
-            let begun = subscriptions.subscribe(notifications, &key).await;
+            let begun = subscriptions.subscribe(notifications, &key, id).await;
             Done::Subscribed(number, key, begun)
         };
         Ok(self.abortable(number, begun))
@@ -398,11 +401,13 @@ fn reply(step: Result<Reply>) -> Reply {
     step.unwrap_or_else(|error| Reply::Failed(error.into()))
 }
 
-fn claimed(number: u64, claim: &Claim, attempt: Result<Attempt>) -> Done {
+fn claimed(number: u64, claim: &Claim, attempt: Result<Attempt>, is_again: bool) -> Done {
     let change = match &attempt {
         Ok(Attempt::Granted { epoch }) => Change::Holds(claim.grant(*epoch), claim.ttl),
         Ok(Attempt::Queued { .. }) => Change::Nothing,
         Err(error) if error.kind() == ErrorKind::Indeterminate => Change::Nothing,
+        // Of the position that it has from before this says nothing: at the end of a wait it is asked once more, without waiting.
+        _ if is_again => Change::Nothing,
         _ => Change::HoldsNoMore(claim.grant(None)),
     };
     Done::Answered(number, reply(attempt.map(Reply::Attempt)), change)

@@ -1,124 +1,149 @@
-//! One subscription to the store for each key, however many clients of the agent wait for it.
+//! One subscription to the store for each key, however many clients of the agent wait for it. Each hears of its own grants, and of
+//! what concerns all.
 
 use std::collections::{HashMap, VecDeque};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use async_trait::async_trait;
+use futures::future::{AbortHandle, abortable};
 use leasehold_core::{LockKey, Notification, Notifications, Result, Subscription};
-use tokio::sync::broadcast::error::RecvError;
-use tokio::sync::broadcast::{Receiver, Sender, channel};
+use tokio::sync::mpsc::{Receiver, Sender, channel};
+
+use crate::positions::{ClientId, Positions};
 
 /// So many notifications of a key are kept for a client that does not read, and for one that subscribes after its claim was granted.
 const KEPT: usize = 64;
 
 /// The keys to which clients have subscribed.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Subscriptions(Arc<Mutex<HashMap<LockKey, Key>>>);
+pub(crate) struct Subscriptions(Arc<All>);
+
+#[derive(Debug, Default)]
+struct All {
+    positions: Positions,
+    keys: Mutex<HashMap<LockKey, Key>>,
+    last: AtomicU64,
+}
 
 #[derive(Debug)]
 struct Key {
-    tell: Sender<Notification>,
+    number: u64,
+    clients: HashMap<u64, (ClientId, Sender<Notification>)>,
     /// The last grants of which the store told, the oldest first.
     grants: VecDeque<Notification>,
+    end: AbortHandle,
 }
 
 /// What one client hears.
 struct Joined {
-    grants: VecDeque<Notification>,
+    all: Subscriptions,
+    key: LockKey,
+    number: u64,
     told: Receiver<Notification>,
 }
 
 impl Subscriptions {
+    /// Subscriptions of the clients that have these positions.
+    pub(crate) fn of(positions: &Positions) -> Self {
+        Self(Arc::new(All { positions: positions.clone(), ..All::default() }))
+    }
+
     /// Subscribes to a key, by way of what another client has subscribed to, if that is there.
-    pub(crate) async fn subscribe(&self, store: &dyn Notifications, key: &LockKey) -> Result<Box<dyn Subscription>> {
-        if let Some(joined) = self.all().get(key).map(Joined::to) {
-            return Ok(Box::new(joined));
+    pub(crate) async fn subscribe(
+        &self,
+        store: &dyn Notifications,
+        key: &LockKey,
+        client: ClientId,
+    ) -> Result<Box<dyn Subscription>> {
+        if let Some(there) = self.keys().get_mut(key) {
+            return Ok(Box::new(self.join(there, key, client)));
         }
         let subscription = store.subscribe(key).await?;
-        let there = Key { tell: channel(KEPT).0, grants: VecDeque::new() };
-        let (joined, tell) = (Joined::to(&there), there.tell.clone());
-        // One who did so meanwhile goes on with another subscription.
-        self.all().insert(key.clone(), there);
-        tokio::spawn(self.clone().pass_on(key.clone(), subscription, tell));
-        Ok(Box::new(joined))
+        let mut keys = self.keys();
+        // Another may have done so meanwhile.
+        let there = keys.entry(key.clone()).or_insert_with(|| {
+            let number = self.next();
+            let (passed_on, end) = abortable(self.clone().pass_on(key.clone(), number, subscription));
+            tokio::spawn(passed_on);
+            Key { number, clients: HashMap::new(), grants: VecDeque::new(), end }
+        });
+        Ok(Box::new(self.join(there, key, client)))
     }
 
-    async fn pass_on(self, key: LockKey, mut subscription: Box<dyn Subscription>, tell: Sender<Notification>) {
-        loop {
-            let goes_on = tokio::select! {
-                notification = subscription.next() => self.tell(&key, &tell, notification),
-                () = tell.closed() => self.is_heard(&key, &tell),
-            };
-            if !goes_on {
-                return;
-            }
+    fn join(&self, there: &mut Key, key: &LockKey, client: ClientId) -> Joined {
+        let (number, (tell, told)) = (self.next(), channel(KEPT));
+        for granted in there.grants.iter().filter(|granted| self.is_for(client, key, granted)) {
+            let _ = tell.try_send(*granted);
         }
+        there.clients.insert(number, (client, tell));
+        Joined { all: self.clone(), key: key.clone(), number, told }
     }
 
-    /// Tells all who hear it, and answers whether there will be more.
-    fn tell(&self, key: &LockKey, tell: &Sender<Notification>, notification: Notification) -> bool {
-        let mut all = self.all();
-        match notification {
-            Notification::Freed => {}
-            Notification::Granted { .. } => {
-                if let Some(there) = all.get_mut(key).filter(|there| there.tell.same_channel(tell)) {
-                    there.grants.truncate(KEPT - 1);
-                    there.grants.push_front(notification);
+    async fn pass_on(self, key: LockKey, number: u64, mut subscription: Box<dyn Subscription>) {
+        loop {
+            let notification = subscription.next().await;
+            let mut keys = self.keys();
+            let Some(there) = keys.get_mut(&key).filter(|there| there.number == number) else { return };
+            for (_, tell) in there.clients.values().filter(|(client, _)| self.is_for(*client, &key, &notification)) {
+                // Whoever has so many to read asks the store after the first.
+                let _ = tell.try_send(notification);
+            }
+            match notification {
+                Notification::Freed => {}
+                Notification::Granted { .. } => {
+                    there.grants.push_back(notification);
+                    there.grants.drain(..there.grants.len().saturating_sub(KEPT));
+                }
+                Notification::Ended => {
+                    keys.remove(&key);
+                    return;
                 }
             }
-            Notification::Ended => forget(&mut all, key, tell),
         }
-        let _ = tell.send(notification);
-        notification != Notification::Ended
     }
 
-    /// Whether somebody hears it, maybe one who has just come. If not, nobody can join it any more.
-    fn is_heard(&self, key: &LockKey, tell: &Sender<Notification>) -> bool {
-        let mut all = self.all();
-        if tell.receiver_count() > 0 {
-            return true;
+    fn is_for(&self, client: ClientId, key: &LockKey, notification: &Notification) -> bool {
+        match notification {
+            Notification::Granted { owner, .. } => self.0.positions.client_of(key, *owner) == Some(client),
+            Notification::Freed | Notification::Ended => true,
         }
-        forget(&mut all, key, tell);
-        false
     }
 
-    fn all(&self) -> MutexGuard<'_, HashMap<LockKey, Key>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    fn next(&self) -> u64 {
+        self.0.last.fetch_add(1, Ordering::Relaxed)
     }
-}
 
-fn forget(all: &mut HashMap<LockKey, Key>, key: &LockKey, tell: &Sender<Notification>) {
-    if all.get(key).is_some_and(|there| there.tell.same_channel(tell)) {
-        all.remove(key);
-    }
-}
-
-impl Joined {
-    fn to(key: &Key) -> Self {
-        Self { grants: key.grants.clone(), told: key.tell.subscribe() }
+    fn keys(&self) -> MutexGuard<'_, HashMap<LockKey, Key>> {
+        self.0.keys.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 #[async_trait]
 impl Subscription for Joined {
     async fn next(&mut self) -> Notification {
-        // The client may have got this one before it subscribed.
-        if let Some(granted) = self.grants.pop_back() {
-            return granted;
-        }
-        match self.told.recv().await {
-            Ok(notification) => notification,
-            // A grant may be among what was missed: who asks again hears of it.
-            Err(RecvError::Lagged(_)) => Notification::Freed,
-            Err(RecvError::Closed) => Notification::Ended,
+        self.told.recv().await.unwrap_or(Notification::Ended)
+    }
+}
+
+impl Drop for Joined {
+    fn drop(&mut self) {
+        let mut keys = self.all.keys();
+        let Some(there) = keys.get_mut(&self.key) else { return };
+        if there.clients.remove(&self.number).is_some() && there.clients.is_empty() {
+            there.end.abort();
+            keys.remove(&self.key);
         }
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use leasehold_core::OwnerId;
+    use std::time::Duration;
+
+    use leasehold_core::{Claim, GrantRef, Mode};
     use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
+    use tokio::task::yield_now;
 
     use super::*;
 
@@ -144,50 +169,67 @@ mod tests {
         }
     }
 
-    fn granted(epoch: u64) -> Notification {
-        Notification::Granted { owner: OwnerId::random(), epoch: Some(epoch) }
+    fn claim(key: &LockKey) -> (GrantRef, Notification) {
+        let grant = Claim::new(key, Mode::Exclusive, Duration::from_secs(1)).grant(Some(1));
+        let granted = Notification::Granted { owner: grant.owner, epoch: grant.epoch };
+        (grant, granted)
     }
 
     #[tokio::test]
-    async fn one_subscription_tells_all_also_those_who_come_after_their_grant() {
-        let (store, all, key) = (Store::default(), Subscriptions::default(), LockKey::new("k").unwrap());
-        let subscribe = async || all.subscribe(&store, &key).await.unwrap();
-        let tell = |notification| store.0.lock().unwrap()[0].send(notification).unwrap();
-        let (mut one, mut another) = (subscribe().await, subscribe().await);
-        let (first, second) = (granted(1), granted(2));
-        for notification in [Notification::Freed, first, second] {
+    async fn one_subscription_tells_each_client_of_its_grants_also_when_it_comes_after_them() {
+        let (store, positions, key) = (Store::default(), Positions::default(), LockKey::new("k").unwrap());
+        let all = Subscriptions::of(&positions);
+        let [ours, theirs] = [(); 2].map(|()| positions.new_client());
+        let tell = |notification| store.0.lock().unwrap().last().unwrap().send(notification).unwrap();
+        let ((one, granted_one), (two, granted_two)) = (claim(&key), claim(&key));
+        let _asked = (positions.take(&one, ours).unwrap(), positions.take(&two, theirs).unwrap());
+
+        let mut first = all.subscribe(&store, &key, ours).await.unwrap();
+        for notification in [granted_two, granted_one, Notification::Freed] {
             tell(notification);
-            assert_eq!((one.next().await, another.next().await), (notification, notification));
         }
-        let mut late = subscribe().await;
-        assert_eq!((late.next().await, late.next().await), (first, second));
+        assert_eq!((first.next().await, first.next().await), (granted_one, Notification::Freed));
+        let mut second = all.subscribe(&store, &key, theirs).await.unwrap();
+        tell(Notification::Freed);
+        assert_eq!((second.next().await, second.next().await), (granted_two, Notification::Freed));
         assert_eq!(store.0.lock().unwrap().len(), 1);
 
         // Nobody hears of the end who comes after it.
         tell(Notification::Ended);
-        assert_eq!((one.next().await, another.next().await), (Notification::Ended, Notification::Ended));
-        let _new = subscribe().await;
+        assert_eq!((first.next().await, second.next().await), (Notification::Freed, Notification::Ended));
+        assert_eq!(first.next().await, Notification::Ended);
+        let _new = all.subscribe(&store, &key, ours).await.unwrap();
         assert_eq!(store.0.lock().unwrap().len(), 2);
+        drop((first, second));
+        assert_eq!(all.keys().len(), 1, "what is gone ends no later subscription");
     }
 
     #[tokio::test]
-    async fn a_subscription_ends_with_the_last_who_hears_it_and_one_who_does_not_read_misses_no_release() {
-        let (store, all, key) = (Store::default(), Subscriptions::default(), LockKey::new("k").unwrap());
-        let subscribe = async || all.subscribe(&store, &key).await.unwrap();
-        let (mut slow, gone) = (subscribe().await, subscribe().await);
-        drop(gone);
+    async fn a_subscription_ends_with_the_last_who_hears_it_and_keeps_little_for_one_who_does_not_read() {
+        let (store, positions, key) = (Store::default(), Positions::default(), LockKey::new("k").unwrap());
+        let (all, client) = (Subscriptions::of(&positions), positions.new_client());
+        let mut slow = all.subscribe(&store, &key, client).await.unwrap();
+        drop(all.subscribe(&store, &key, client).await.unwrap());
         let tell = store.0.lock().unwrap()[0].clone();
-        let grants: Vec<_> = (0..2 * KEPT as u64).map(granted).collect();
+        let grants: Vec<_> = (0..2 * KEPT).map(|_| claim(&key).1).collect();
         for granted in &grants {
             tell.send(*granted).unwrap();
+            tell.send(Notification::Freed).unwrap();
         }
-        while all.all()[&key].grants.front() != grants.last() {
-            tokio::task::yield_now().await;
+        while all.keys()[&key].grants.back() != grants.last() {
+            yield_now().await;
         }
-        assert_eq!(all.all()[&key].grants.len(), KEPT);
-        assert_eq!(slow.next().await, Notification::Freed);
-        drop(slow);
+        assert_eq!(all.keys()[&key].grants.len(), KEPT);
+        tell.send(Notification::Ended).unwrap();
+        for _ in 0..KEPT {
+            assert_eq!(slow.next().await, Notification::Freed);
+        }
+        assert_eq!(slow.next().await, Notification::Ended);
+
+        let last = all.subscribe(&store, &key, client).await.unwrap();
+        let tell = store.0.lock().unwrap()[1].clone();
+        drop(last);
         tell.closed().await;
-        assert!(all.all().is_empty());
+        assert!(all.keys().is_empty());
     }
 }

@@ -63,7 +63,7 @@ impl Subscription for Watched {
             };
             let is_whole_line = !range.1.is_empty();
             tokio::select! {
-                // Somebody else of this process waits, and is behind another entry.
+                // Another of this process waits, or is the first that does, and is behind another entry.
                 () = another(&self.store, &self.key, &waiters, &mut self.changes) => self.stream = None,
                 deleted = deleted(&self.store, &mut self.stream, range, self.revision) => match deleted {
                     Ok(revision) => {
@@ -104,11 +104,11 @@ impl Watched {
     }
 }
 
-/// Waits until somebody else of this process waits for the key. That others wait for other keys says nothing.
+/// Waits until others of this process wait for the key than before. That others wait for other keys says nothing.
 async fn another(store: &Store, key: &LockKey, waiters: &Waiters, changes: &mut watch::Receiver<()>) {
     // There is no error while there is the store.
     while changes.changed().await.is_ok() {
-        if store.waiters(key).iter().any(|waiter| !waiters.contains(waiter)) {
+        if store.waiters(key) != *waiters {
             return;
         }
     }

@@ -36,7 +36,7 @@ struct Shared {
     base: Mutex<Option<Base>>,
     waiting: Mutex<HashMap<LockKey, Waiters>>,
     unsettled: Mutex<Unsettled>,
-    /// Sent whenever somebody else waits.
+    /// Sent whenever somebody else waits, or waits no more.
     changed: watch::Sender<()>,
 }
 
@@ -241,7 +241,11 @@ impl Store {
     pub(crate) fn waits_no_more(&self, key: &LockKey, owner: OwnerId) {
         let mut waiting = locked(&self.0.waiting);
         if let Some(waiters) = waiting.get_mut(key) {
+            let before = waiters.len();
             waiters.retain(|(waits, _)| *waits != owner);
+            if waiters.len() < before {
+                self.0.changed.send_replace(());
+            }
             if waiters.is_empty() {
                 waiting.remove(key);
             }

@@ -692,6 +692,7 @@ fn what_waits_on_a_connection_that_ends_keeps_nobody_waiting() {
         assert!(again.step(1, &claim(owner))["attempt"]["queued"].is_object());
         drop(waiter);
         assert!(again.step(2, &claim(owner))["attempt"]["queued"].is_object(), "it waits on another connection");
+        assert!(again.step(3, &last(owner))["attempt"]["busy"].is_object());
         // Its position counts for three seconds.
         let counts = Deadline::after(Duration::from_secs(2));
         drop(again);
@@ -710,16 +711,18 @@ fn what_waits_on_a_connection_that_ends_keeps_nobody_waiting() {
 
 /// An engine's last question has the owner id of those before, and does not wait.
 #[cfg(feature = "redis")]
+fn last(owner: &str) -> Value {
+    let mut claim = claim(owner);
+    claim["try_acquire"]["waits"] = json!(false);
+    claim
+}
+
+#[cfg(feature = "redis")]
 #[test]
 fn what_is_granted_on_another_connection_is_not_given_up_with_the_first() {
     let (_server, place) = redis();
     let agent = Agent::start(&place, &[]);
     let [mut holder, mut first, mut second, mut other] = [(); 4].map(|()| Client::with_steps(&agent));
-    let last = |owner: &str| {
-        let mut claim = claim(owner);
-        claim["try_acquire"]["waits"] = json!(false);
-        claim
-    };
     assert!(holder.step(1, &claim("a"))["attempt"]["granted"].is_object());
     assert!(first.step(1, &claim("b"))["attempt"]["queued"].is_object());
     assert_eq!(holder.step(2, &json!({"release": grant("a")}))["status"], "held");

@@ -82,6 +82,26 @@ async fn each_of_several_waiters_of_one_backend_is_told_of_its_grant_in_turn() {
     }
 }
 
+#[test(multi_thread, server)]
+async fn who_waits_behind_a_waiter_of_the_same_backend_is_told_when_that_gives_up() {
+    let cluster = Cluster::one(&[]).await;
+    let [ours, theirs] = clients(&cluster.url()).await;
+    let (backend, long) = (ours.engine().backend(), Duration::from_secs(600));
+    let reads = Claim::new(&key("k"), Mode::Shared, long);
+    assert!(matches!(theirs.engine().backend().try_acquire(&reads).await.unwrap(), Attempt::Granted { .. }));
+    let [writer, reader] =
+        [Mode::Exclusive, Mode::Shared].map(|mode| Claim { waits: true, ..Claim::new(&key("k"), mode, long) });
+    for claim in [&writer, &reader] {
+        assert!(matches!(backend.try_acquire(claim).await.unwrap(), Attempt::Queued { .. }));
+    }
+    let mut subscription = backend.notifications().unwrap().subscribe(&reader.key).await.unwrap();
+    let listener = tokio::spawn(async move { subscription.next().await });
+    eventually("it watches", async || count(cluster.ports()[0], "\"Watch\"") > 0).await;
+    backend.release(&writer.grant(None)).await.unwrap();
+    let told = tokio::time::timeout(PATIENCE, listener).await.expect("nothing was told").unwrap();
+    assert!(matches!(told, Notification::Granted { owner, .. } if owner == reader.owner), "{told:?}");
+}
+
 /// A place in the line that an earlier request of the same claim wrote so late that this request did not see it yet.
 #[test(multi_thread, server)]
 async fn a_place_that_came_late_has_the_lease_that_its_waiter_is_told() {
