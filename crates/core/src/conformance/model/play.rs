@@ -273,11 +273,11 @@ impl Play {
         listener.forgets();
         other.iter_mut().for_each(Subscribed::forgets);
         self.end(&last, mode, ended).await?;
-        // Who has not asked again for so long may have lost its position.
         if let Answer::Attempt(Attempt::Queued { retry_in, .. }) = told
             && self.clock.now().since(joined) > retry_in
         {
-            return Ok(());
+            // A place that nobody confirms may be lost.
+            return Err(End::Unclear);
         }
         for heard in std::iter::once(&mut listener).chain(&mut other) {
             self.hears(heard, claim.owner).await?;
