@@ -204,7 +204,8 @@ pub(crate) struct RunArgs {
     #[arg(short = 'c', long = "command", value_name = "STRING", conflicts_with = "command")]
     shell: Option<OsString>,
 
-    /// Give up at once if the lock is held, or the store cannot be reached
+    /// Give up at once if the lock is held, or the store cannot be reached; what it may have got all the same is given back
+    /// first, for 2 s at most
     #[arg(short, long, conflicts_with = "wait")]
     nonblock: bool,
 

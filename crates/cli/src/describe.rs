@@ -43,7 +43,13 @@ _leasehold_with_keys() {{
     _leasehold "$@"
     local before=" ${{COMP_WORDS[*]:0:COMP_CWORD}} "
     if [[ $before =~ \ ({commands})\  && $before != *' -- '* && $before != *' --backend'* && $2 != -* ]]; then
-        COMPREPLY+=($(compgen -W "$(leasehold list --json "$2" {KEYS})" -- "$2"))
+        # A word ends at a colon, too, and what is completed is what comes behind it.
+        local word="${{COMP_LINE:0:COMP_POINT}}"
+        word="${{word##*[[:space:]]}}"
+        local before_it="${{word%"${{2#[:=]}}"}}" key
+        for key in $(compgen -W "$(leasehold list --json "$word" {KEYS})" -- "$word"); do
+            COMPREPLY+=("${{key#"$before_it"}}")
+        done
     fi
 }}
 complete -F _leasehold_with_keys -o bashdefault -o default leasehold

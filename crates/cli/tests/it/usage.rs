@@ -220,11 +220,16 @@ fn man_pages_and_completions_come_from_the_same_definitions() {
 
 const COMPLETES: &str = r#"
 source /dev/stdin
-ask() { COMPREPLY=(); COMP_WORDS=(leasehold "$@"); COMP_CWORD=$#; _leasehold_with_keys leasehold "${@: -1}" x; }
+ask() {
+    COMPREPLY=(); COMP_WORDS=(leasehold "$@"); COMP_CWORD=$#; COMP_LINE="leasehold $*"; COMP_POINT=${#COMP_LINE}
+    _leasehold_with_keys leasehold "${@: -1}" x
+}
 ask inspect night; echo "${COMPREPLY[*]}"
 ask run -n night; echo "${COMPREPLY[*]}"
 ask run k -- night; echo "${COMPREPLY[*]}"
 ask inspect '$'; echo "${COMPREPLY[*]}"
+COMP_LINE='leasehold wait a:b'; COMP_POINT=18; COMP_WORDS=(leasehold wait a : b); COMP_CWORD=4; COMPREPLY=()
+_leasehold_with_keys leasehold b x; echo "${COMPREPLY[*]}"
 ask --backend file:/another inspect night; echo "${COMPREPLY[*]}"
 "#;
 
@@ -232,7 +237,7 @@ ask --backend file:/another inspect night; echo "${COMPREPLY[*]}"
 #[test]
 fn keys_that_are_held_are_completed() {
     let (place, folder) = (Place::file(), tempfile::tempdir().unwrap());
-    let _held = ["nightly/1", "$(touch${IFS}run)", "nightly two"].map(|key| place.hold(key));
+    let _held = ["nightly/1", "$(touch${IFS}run)", "nightly two", "a:b=c"].map(|key| place.hold(key));
     let script = place.leasehold(&["completions", "bash"]).output().unwrap().stdout;
     let mut bash = Command::new(needs("bash", find("bash")));
     bash.args(["-c", COMPLETES]).current_dir(&folder).env("PATH", path());
@@ -240,7 +245,7 @@ fn keys_that_are_held_are_completed() {
     let mut bash = bash.spawn().unwrap();
     bash.stdin.take().unwrap().write_all(&script).unwrap();
     let output = bash.wait_with_output().unwrap();
-    assert_eq!(text(&output.stdout), "nightly/1\nnightly/1\n\n\n\n");
+    assert_eq!(text(&output.stdout), "nightly/1\nnightly/1\n\n\nb=c\n\n");
     assert_eq!(fs::read_dir(&folder).unwrap().count(), 0, "nothing was run");
 }
 
