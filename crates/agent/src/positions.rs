@@ -14,8 +14,8 @@ const KNOWN: Duration = Duration::from_secs(60);
 type Of = (LockKey, OwnerId);
 
 /// A connection of an agent.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(crate) struct ClientId(pub(crate) u64);
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct ClientId(u64);
 
 /// The claims of all connections that were granted nothing yet, as far as their clients know.
 #[derive(Clone, Debug, Default)]
