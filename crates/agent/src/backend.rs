@@ -1,24 +1,26 @@
 use std::fmt;
 use std::path::PathBuf;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
 use leasehold_core::{
     Attempt, Backend, Capabilities, Capability, Claim, Cursor, Error, ErrorKind, GrantRef, Holders, LeaseStatus,
-    LockKey, Notification, Notifications, Page, Renewal, Result, SharedBackend, Subscription,
+    LockKey, Notifications, Page, Renewal, Result, SharedBackend, Subscription,
 };
 
-use crate::client::{Connection, Notified};
-use crate::wire::{Reply, Served, Step};
+use serde::de::DeserializeOwned;
+use tokio::sync::{MappedMutexGuard, Mutex, MutexGuard};
+
+use crate::client::Connection;
+use crate::wire::{Served, Step};
 
 /// The [`Backend`] behind [`AgentLocks`](crate::AgentLocks): the steps of the store that an agent serves.
 pub struct AgentBackend {
     path: PathBuf,
     served: Served,
+    /// One connects, and the others wait for it. `None` when it is closed.
     connection: Mutex<Option<Arc<Connection>>>,
-    /// One connects, and the others wait for it.
-    connecting: tokio::sync::Mutex<()>,
 }
 
 /// How long an agent may take to say what it serves.
@@ -44,51 +46,30 @@ impl AgentBackend {
     pub(crate) async fn connect(path: PathBuf) -> Result<Self> {
         let connection = Connection::open(&path, GREETING).await?;
         let served = connection.served.clone();
-        let connection = Mutex::new(Some(connection));
-        Ok(Self { path, served, connection, connecting: tokio::sync::Mutex::default() })
-    }
-
-    fn present(&self) -> Result<Option<Arc<Connection>>> {
-        let connection = self.connection.lock().unwrap_or_else(PoisonError::into_inner);
-        match &*connection {
-            None => Err(Error::new(ErrorKind::Closed, "ask")),
-            Some(there) if there.has_ended() => Ok(None),
-            Some(there) => Ok(Some(Arc::clone(there))),
-        }
+        Ok(Self { path, served, connection: Mutex::new(Some(connection)) })
     }
 
     /// The connection, which is opened anew if the agent has ended meanwhile.
-    async fn connection(&self) -> Result<Arc<Connection>> {
-        if let Some(connection) = self.present()? {
-            return Ok(connection);
+    async fn connection(&self) -> Result<MappedMutexGuard<'_, Arc<Connection>>> {
+        let connection = self.connection.lock().await;
+        let closed = |_| Error::new(ErrorKind::Closed, "ask");
+        let mut connection = MutexGuard::try_map(connection, Option::as_mut).map_err(closed)?;
+        if connection.has_ended() {
+            // On the runtime of this caller: the connection may have ended with an earlier one.
+            let opened = Connection::open(&self.path, GREETING).await?;
+            if opened.served != self.served {
+                let why = "the agent serves another store than before, or in another version: connect anew";
+                return Err(Error::new(ErrorKind::Backend, "connect").detail(why));
+            }
+            *connection = opened;
         }
-        let _alone = self.connecting.lock().await;
-        if let Some(connection) = self.present()? {
-            return Ok(connection);
-        }
-        // On the runtime of this caller: the connection may have ended with an earlier one.
-        let opened = Connection::open(&self.path, GREETING).await?;
-        if opened.served != self.served {
-            let why = "the agent serves another store than before, or in another version: connect anew";
-            return Err(Error::new(ErrorKind::Backend, "connect").detail(why));
-        }
-        let mut connection = self.connection.lock().unwrap_or_else(PoisonError::into_inner);
-        if connection.is_none() {
-            return Err(Error::new(ErrorKind::Closed, "ask"));
-        }
-        *connection = Some(Arc::clone(&opened));
-        Ok(opened)
+        Ok(connection)
     }
 
-    async fn ask(&self, step: Step) -> Result<Reply> {
-        let connection = self.connection().await?;
-        connection.ask(&step, self.answers_within()).await
+    async fn ask<T: DeserializeOwned>(&self, step: Step) -> Result<T> {
+        let sent = self.connection().await?.send(&step, None)?;
+        sent.answer(self.answers_within()).await
     }
-}
-
-/// An agent of this version answers a step with its own kind of reply.
-fn other() -> Error {
-    Error::new(ErrorKind::Indeterminate, "ask").detail("the agent gave the answer to another question")
 }
 
 #[async_trait]
@@ -98,57 +79,33 @@ impl Backend for AgentBackend {
     }
 
     async fn try_acquire(&self, claim: &Claim) -> Result<Attempt> {
-        match self.ask(Step::TryAcquire(claim.clone())).await? {
-            Reply::Attempt(attempt) => Ok(attempt),
-            _ => Err(other()),
-        }
+        self.ask(Step::TryAcquire(claim.clone())).await
     }
 
     async fn renew(&self, renewals: &[Renewal], within: Duration) -> Vec<Result<LeaseStatus>> {
-        let step = Step::Renew { renewals: renewals.to_vec(), within };
-        let all = |error: Error| renewals.iter().map(|_| Err(error.clone())).collect();
-        match self.ask(step).await {
-            Ok(Reply::Statuses(statuses)) if statuses.len() == renewals.len() => {
-                statuses.into_iter().map(|status| status.map_err(Error::from)).collect()
-            }
-            Ok(_) => all(other()),
-            Err(error) => all(error),
-        }
+        let step = Step::Renew(renewals.to_vec(), within);
+        let answered: Result<Vec<_>> = self.ask(step).await;
+        answered.unwrap_or_else(|error| renewals.iter().map(|_| Err(error.clone())).collect())
     }
 
     async fn release(&self, grant: &GrantRef) -> Result<LeaseStatus> {
-        match self.ask(Step::Release(grant.clone())).await? {
-            Reply::Status(status) => Ok(status),
-            _ => Err(other()),
-        }
+        self.ask(Step::Release(grant.clone())).await
     }
 
     async fn downgrade(&self, writer: &GrantRef, claim: &Claim) -> Result<Attempt> {
-        match self.ask(Step::Downgrade { writer: writer.clone(), claim: claim.clone() }).await? {
-            Reply::Attempt(attempt) => Ok(attempt),
-            _ => Err(other()),
-        }
+        self.ask(Step::Downgrade(writer.clone(), claim.clone())).await
     }
 
     async fn inspect(&self, key: &LockKey) -> Result<Holders> {
-        match self.ask(Step::Inspect(key.clone())).await? {
-            Reply::Holders(holders) => Ok(holders),
-            _ => Err(other()),
-        }
+        self.ask(Step::Inspect(key.clone())).await
     }
 
     async fn list(&self, prefix: &str, after: Option<&Cursor>) -> Result<Page> {
-        match self.ask(Step::List { prefix: prefix.to_owned(), after: after.cloned() }).await? {
-            Reply::Page(page) => Ok(page),
-            _ => Err(other()),
-        }
+        self.ask(Step::List(prefix.to_owned(), after.cloned())).await
     }
 
     async fn force_release(&self, key: &LockKey, only: Option<u64>) -> Result<Holders> {
-        match self.ask(Step::ForceRelease { key: key.clone(), only }).await? {
-            Reply::Holders(holders) => Ok(holders),
-            _ => Err(other()),
-        }
+        self.ask(Step::ForceRelease(key.clone(), only)).await
     }
 
     fn notifications(&self) -> Option<&dyn Notifications> {
@@ -164,8 +121,7 @@ impl Backend for AgentBackend {
     }
 
     async fn close(&self) {
-        let connection = self.connection.lock().unwrap_or_else(PoisonError::into_inner).take();
-        if let Some(connection) = connection {
+        if let Some(connection) = self.connection.lock().await.take() {
             connection.end();
         }
     }
@@ -176,16 +132,9 @@ impl SharedBackend for AgentBackend {}
 #[async_trait]
 impl Notifications for AgentBackend {
     async fn subscribe(&self, key: &LockKey) -> Result<Box<dyn Subscription>> {
-        let connection = self.connection().await?;
-        let notified = connection.subscribe(&Step::Subscribe(key.clone()), self.answers_within()).await?;
+        let (sent, notified) = self.connection().await?.subscribe(key)?;
+        sent.answer::<()>(self.answers_within()).await?;
         Ok(Box::new(notified))
-    }
-}
-
-#[async_trait]
-impl Subscription for Notified {
-    async fn next(&mut self) -> Notification {
-        Notified::next(self).await
     }
 }
 

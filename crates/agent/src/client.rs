@@ -8,7 +8,9 @@ use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use leasehold_core::{Error, ErrorKind, Notification, Result};
+use async_trait::async_trait;
+use leasehold_core::{Error, ErrorKind, LockKey, Notification, Result, Subscription};
+use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 use tokio::net::UnixStream;
 use tokio::sync::{mpsc, oneshot};
@@ -35,6 +37,13 @@ struct Waiting {
     subscriptions: HashMap<u64, mpsc::UnboundedSender<Notification>>,
 }
 
+/// A step that is on its way.
+pub(crate) struct Sent {
+    number: u64,
+    reply: oneshot::Receiver<Reply>,
+    connection: Arc<Connection>,
+}
+
 /// What the store tells of one key, until this is dropped.
 #[derive(Debug)]
 pub(crate) struct Notified {
@@ -55,7 +64,7 @@ impl Connection {
             let stream = UnixStream::connect(path).await.map_err(|cause| unreached(path, &cause))?;
             let (read, write) = stream.into_split();
             let mut output = Outbox::new(write, line(&json!({ "steps": STEPS })));
-            let mut input = Lines::new(read, Vec::new()).up_to(LONGEST_REPLY);
+            let mut input = Lines::new(read, Vec::new(), LONGEST_REPLY);
             // An agent that refuses may have closed the connection already: what it said is there all the same.
             while !output.is_empty() && output.send().await.is_ok() {}
             let closed = |_: NoLine| unavailable().detail("the agent closed the connection");
@@ -93,13 +102,12 @@ impl Connection {
         lock(&self.waiting).has_ended
     }
 
-    /// Asks for a step. It is on its way when this is polled for the first time.
-    pub(crate) async fn ask(&self, step: &Step, within: Duration) -> Result<Reply> {
-        let (_, reply) = self.send(step)?;
-        self.reply(reply, within).await
-    }
-
-    fn send(&self, step: &Step) -> Result<(u64, oneshot::Receiver<Reply>)> {
+    /// Sends a step, and lets `told` hear what comes of it after its reply.
+    pub(crate) fn send(
+        self: &Arc<Self>,
+        step: &Step,
+        told: Option<mpsc::UnboundedSender<Notification>>,
+    ) -> Result<Sent> {
         let (to, reply) = oneshot::channel();
         let mut waiting = lock(&self.waiting);
         if waiting.has_ended {
@@ -108,42 +116,42 @@ impl Connection {
         waiting.last += 1;
         let number = waiting.last;
         waiting.steps.insert(number, to);
+        waiting.subscriptions.extend(told.map(|told| (number, told)));
         // Under the lock: the agent carries steps out in the order in which they come.
         self.put(number, step);
-        Ok((number, reply))
+        Ok(Sent { number, reply, connection: Arc::clone(self) })
     }
 
     fn put(&self, number: u64, step: &Step) {
         let _ = self.lines.send(line(&(number, step)));
     }
 
-    async fn reply(&self, reply: oneshot::Receiver<Reply>, within: Duration) -> Result<Reply> {
-        let unknown = |why| Err(Error::new(ErrorKind::Indeterminate, "ask").detail(why));
-        match timeout(within, reply).await {
-            Ok(Ok(Reply::Failed(failure))) => Err(failure.into()),
-            Ok(Ok(reply)) => Ok(reply),
-            Ok(Err(_)) => unknown("the agent closed the connection"),
-            Err(_) => {
-                // Whoever asks next finds out whether the agent is there at all.
-                self.end();
-                unknown("the agent gave no answer")
-            }
-        }
+    /// Subscribes to what the store tells of a key.
+    pub(crate) fn subscribe(self: &Arc<Self>, key: &LockKey) -> Result<(Sent, Notified)> {
+        let (tell, notifications) = mpsc::unbounded_channel();
+        let sent = self.send(&Step::Subscribe(key.clone()), Some(tell))?;
+        let notified = Notified { number: sent.number, connection: Arc::clone(self), notifications };
+        Ok((sent, notified))
     }
 
     /// Ends the connection for all that use it.
     pub(crate) fn end(&self) {
         lock(&self.waiting).end();
     }
+}
 
-    /// Subscribes to what the store tells of a key.
-    pub(crate) async fn subscribe(self: &Arc<Self>, step: &Step, within: Duration) -> Result<Notified> {
-        let (number, reply) = self.send(step)?;
-        let (to, notifications) = mpsc::unbounded_channel();
-        lock(&self.waiting).subscriptions.insert(number, to);
-        let notified = Notified { number, connection: Arc::clone(self), notifications };
-        self.reply(reply, within).await?;
-        Ok(notified)
+impl Sent {
+    pub(crate) async fn answer<T: DeserializeOwned>(self, within: Duration) -> Result<T> {
+        let unknown = |why| Err(Error::new(ErrorKind::Indeterminate, "ask").detail(why));
+        match timeout(within, self.reply).await {
+            Ok(Ok(reply)) => reply.answer(),
+            Ok(Err(_)) => unknown("the agent closed the connection"),
+            Err(_) => {
+                // Whoever asks next finds out whether the agent is there at all.
+                self.connection.end();
+                unknown("the agent gave no answer")
+            }
+        }
     }
 }
 
@@ -181,17 +189,10 @@ struct Ends(Arc<Mutex<Waiting>>);
 impl Ends {
     fn tell(&self, number: u64, reply: Reply) {
         let mut waiting = lock(&self.0);
-        match reply {
-            Reply::Notified(notification) => {
-                if let Some(subscription) = waiting.subscriptions.get(&number) {
-                    let _ = subscription.send(notification);
-                }
-            }
-            reply => {
-                if let Some(step) = waiting.steps.remove(&number) {
-                    let _ = step.send(reply);
-                }
-            }
+        if let Reply::Notified(notification) = reply {
+            let _ = waiting.subscriptions.get(&number).map(|told| told.send(notification));
+        } else if let Some(step) = waiting.steps.remove(&number) {
+            let _ = step.send(reply);
         }
     }
 }
@@ -202,16 +203,18 @@ impl Drop for Ends {
     }
 }
 
-impl Notified {
-    /// The next notification. Cancel safe.
-    pub(crate) async fn next(&mut self) -> Notification {
+#[async_trait]
+impl Subscription for Notified {
+    async fn next(&mut self) -> Notification {
         self.notifications.recv().await.unwrap_or(Notification::Ended)
     }
 }
 
 impl Drop for Notified {
     fn drop(&mut self) {
-        lock(&self.connection.waiting).subscriptions.remove(&self.number);
+        let mut waiting = lock(&self.connection.waiting);
+        waiting.steps.remove(&self.number);
+        waiting.subscriptions.remove(&self.number);
         self.connection.put(self.number, &Step::Unsubscribe(self.number));
     }
 }

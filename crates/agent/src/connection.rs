@@ -15,7 +15,7 @@ use tokio::time::{Instant, sleep, sleep_until, timeout};
 
 use crate::grant::{Grant, acquire, attach};
 use crate::pipe::{Lines, NoLine, Outbox};
-use crate::protocol::{Answer, HolderFields, Line, Refusal, Request, VERSION, parse, seconds};
+use crate::protocol::{Answer, HolderFields, LONGEST_LINE, Line, Refusal, Request, VERSION, parse, seconds};
 
 /// Waits shorter than this are not told of.
 const UNTOLD: Duration = Duration::from_millis(300);
@@ -34,7 +34,7 @@ pub enum Begin {
     /// It is known what the client wants.
     With(Box<Request>),
     /// The connection goes on that another process left.
-    GoOn(Box<Suspended>),
+    GoOn(Suspended),
 }
 
 /// What a connection is told to do before its client ends it.
@@ -60,16 +60,14 @@ pub enum End {
     /// Nothing was granted.
     Refused(Refusal),
     /// The connection can go on in another process.
-    Suspended(Box<Suspended>),
-    /// The client asks for the steps of the store in place of a lock.
-    Steps(Box<Steps>),
+    Suspended(Suspended),
+    /// The client asks for the steps of the store in place of a lock, in this version of them.
+    Steps(u32, Rest),
 }
 
-/// A connection whose client asks for steps.
-#[derive(Debug)]
-pub struct Steps {
-    pub(crate) version: u32,
-    /// What has come of the client's next lines, and what of the answers it has not taken.
+/// What has come of the client's next lines, and what of the answers it has not taken.
+#[derive(Debug, Default, Deserialize, Serialize)]
+pub struct Rest {
     pub(crate) read: Vec<u8>,
     pub(crate) unsent: Vec<u8>,
 }
@@ -77,12 +75,10 @@ pub struct Steps {
 /// A connection between two processes. Whoever has it can release its lock.
 #[derive(Debug, Deserialize, Serialize)]
 pub struct Suspended {
-    request: Request,
+    request: Box<Request>,
     /// The detached locks. `None`: the client still waits.
     locks: Option<Vec<String>>,
-    /// What has come of the client's next lines, and what of the answers it has not taken.
-    read: Vec<u8>,
-    unsent: Vec<u8>,
+    rest: Rest,
 }
 
 /// Serves one client until its end, and releases what it held. `admit` sees the request before anything is sent to the store,
@@ -97,14 +93,14 @@ pub async fn serve<A>(
     admit: impl FnOnce(&mut Request) -> Result<A, Refusal> + Send,
     stop: impl Future<Output = Stop> + Send,
 ) -> End {
-    let (mut read, mut unsent) = (Vec::new(), Answer::Leasehold(VERSION).line());
     let mut begin = begin;
-    if let Begin::GoOn(suspended) = &mut begin {
-        (read, unsent) = (std::mem::take(&mut suspended.read), std::mem::take(&mut suspended.unsent));
-    }
+    let rest = match &mut begin {
+        Begin::GoOn(suspended) => std::mem::take(&mut suspended.rest),
+        _ => Rest { read: Vec::new(), unsent: Answer::Leasehold(VERSION).line() },
+    };
     let mut connection = Connection {
-        input: Lines::new(input, read),
-        output: Outbox::new(output, unsent),
+        input: Lines::new(input, rest.read, LONGEST_LINE),
+        output: Outbox::new(output, rest.unsent),
         stop: pin!(stop),
         clock: Clock::system(),
         deadman: None,
@@ -113,16 +109,15 @@ pub async fn serve<A>(
         told_losing: false,
     };
     let Err(mut end) = connection.run(begin, locks, admit).await;
-    let (read, unsent) = match &mut end {
-        End::Suspended(suspended) => (&mut suspended.read, &mut suspended.unsent),
-        End::Steps(steps) => (&mut steps.read, &mut steps.unsent),
+    match &mut end {
+        End::Suspended(Suspended { rest, .. }) | End::Steps(_, rest) => {
+            *rest = Rest { read: connection.input.rest(), unsent: connection.output.rest() };
+        }
         ended => {
             connection.output.put(&ended.line());
             connection.output.finish().await;
-            return end;
         }
-    };
-    (*read, *unsent) = (connection.input.rest(), connection.output.rest());
+    }
     end
 }
 
@@ -130,7 +125,7 @@ impl End {
     /// The last line of the server.
     fn line(&self) -> Vec<u8> {
         match self {
-            Self::Closed | Self::Suspended(_) | Self::Steps(_) => Vec::new(),
+            Self::Closed | Self::Suspended(_) | Self::Steps(..) => Vec::new(),
             Self::Released => Answer::Released(true).line(),
             Self::Lost(reason) => Answer::Lost(reason).line(),
             Self::Busy(holders) => {
@@ -154,13 +149,12 @@ struct Connection<'s, R, W, S> {
 
 /// What a connection waits for.
 enum Event {
-    Line(Line),
-    /// The client has taken all lines.
-    Sent,
-    Closed,
-    Refused(Refusal),
-    Silent,
+    /// The client is alive, or has taken all lines.
+    Nothing,
+    Lock(Box<Request>),
+    Steps(u32),
     Stop(Stop),
+    End(End),
 }
 
 impl<R, W, S> Connection<'_, R, W, S>
@@ -178,7 +172,7 @@ where
         let (mut request, taken_over) = match begin {
             Begin::Ask => (self.first_request().await?, None),
             Begin::With(request) => (*request, None),
-            Begin::GoOn(suspended) => (suspended.request, suspended.locks),
+            Begin::GoOn(suspended) => (*suspended.request, suspended.locks),
         };
         // As it was asked: what another process goes on with is admitted there once more.
         let asked = request.clone();
@@ -202,15 +196,11 @@ where
     async fn first_request(&mut self) -> Result<Request, End> {
         loop {
             match self.event().await {
-                Event::Line(Line::Lock(request)) => return Ok(*request),
-                Event::Line(Line::Alive) | Event::Sent => {}
-                Event::Line(Line::Release) => return Err(End::Released),
-                Event::Line(Line::Steps(version)) => {
-                    return Err(End::Steps(Box::new(Steps { version, read: Vec::new(), unsent: Vec::new() })));
-                }
-                Event::Refused(refusal) => return Err(End::Refused(refusal)),
-                Event::Closed | Event::Silent => return Err(End::Closed),
+                Event::Nothing => {}
+                Event::Lock(request) => return Ok(*request),
+                Event::Steps(version) => return Err(End::Steps(version, Rest::default())),
                 Event::Stop(_) => return Err(End::Refused(Refusal::ending())),
+                Event::End(end) => return Err(end),
             }
         }
     }
@@ -230,14 +220,11 @@ where
                     Err(refusal) => return Err(End::Refused(refusal)),
                 },
                 event = self.event() => match event {
-                    Event::Line(Line::Alive) | Event::Sent => {}
-                    Event::Line(Line::Release) => return Err(End::Released),
-                    Event::Line(Line::Lock(_) | Line::Steps(_)) => return Err(End::Refused(second_request())),
-                    Event::Refused(refusal) => return Err(End::Refused(refusal)),
-                    Event::Closed => return Err(End::Closed),
-                    Event::Silent => return Err(End::Lost("deadman")),
+                    Event::Nothing => {}
+                    Event::Lock(_) | Event::Steps(_) => return Err(second_request()),
                     Event::Stop(Stop::Release) => return Err(End::Refused(Refusal::ending())),
                     Event::Stop(Stop::Suspend) => return Err(suspended(asked.clone(), None)),
+                    Event::End(end) => return Err(end),
                 },
                 seen = &mut looking => {
                     looking.set(look(locks, &keys, LOOK));
@@ -267,19 +254,17 @@ where
                 event = self.event() => event,
                 () = sleep((lease / 20).clamp(Duration::from_millis(5), Duration::from_secs(1))) => continue,
             };
-            return match event {
-                Event::Line(Line::Alive) | Event::Sent => continue,
-                Event::Line(Line::Release) => released(grant, End::Released).await,
-                Event::Line(Line::Lock(_) | Line::Steps(_)) => released(grant, End::Refused(second_request())).await,
-                Event::Refused(refusal) => released(grant, End::Refused(refusal)).await,
-                Event::Closed => released(grant, End::Closed).await,
-                Event::Silent => released(grant, End::Lost("deadman")).await,
-                Event::Stop(Stop::Release) => released(grant, End::Lost(LossReason::Shutdown.as_str())).await,
+            let end = match event {
+                Event::Nothing => continue,
+                Event::Lock(_) | Event::Steps(_) => second_request(),
+                Event::Stop(Stop::Release) => End::Lost(LossReason::Shutdown.as_str()),
                 Event::Stop(Stop::Suspend) => match grant.detach(locks).await {
-                    Some(texts) => suspended(asked, Some(texts)),
-                    None => End::Lost(LossReason::Shutdown.as_str()),
+                    Some(texts) => return suspended(asked, Some(texts)),
+                    None => return End::Lost(LossReason::Shutdown.as_str()),
                 },
+                Event::End(end) => end,
             };
+            return released(grant, end).await;
         }
     }
 
@@ -320,28 +305,31 @@ where
         tokio::select! {
             biased;
             stop = &mut self.stop => Event::Stop(stop),
-            sent = self.output.send(), if is_unsent => if sent.is_ok() { Event::Sent } else { Event::Closed },
+            sent = self.output.send(), if is_unsent => if sent.is_ok() { Event::Nothing } else { Event::End(End::Closed) },
             line = self.input.next() => {
                 self.heard = Instant::now();
                 match line.map(|line| parse(&line)) {
-                    Ok(Ok(line)) => Event::Line(line),
-                    Ok(Err(refusal)) => Event::Refused(refusal),
-                    Err(NoLine::TooLong) => Event::Refused(Refusal::usage("a line is longer than 64 KiB")),
-                    Err(NoLine::Closed) => Event::Closed,
+                    Ok(Ok(Line::Alive)) => Event::Nothing,
+                    Ok(Ok(Line::Lock(request))) => Event::Lock(request),
+                    Ok(Ok(Line::Steps(version))) => Event::Steps(version),
+                    Ok(Ok(Line::Release)) => Event::End(End::Released),
+                    Ok(Err(refusal)) => Event::End(End::Refused(refusal)),
+                    Err(NoLine::TooLong) => Event::End(End::Refused(Refusal::usage("a line is longer than 64 KiB"))),
+                    Err(NoLine::Closed) => Event::End(End::Closed),
                 }
             }
             // After the lines that have come: this process may have been stopped, and not the client.
-            () = silent => Event::Silent,
+            () = silent => Event::End(End::Lost("deadman")),
         }
     }
 }
 
-fn second_request() -> Refusal {
-    Refusal::usage("a connection is for one lock: open another one")
+fn second_request() -> End {
+    End::Refused(Refusal::usage("a connection is for one lock: open another one"))
 }
 
 fn suspended(request: Request, locks: Option<Vec<String>>) -> End {
-    End::Suspended(Box::new(Suspended { request, locks, read: Vec::new(), unsent: Vec::new() }))
+    End::Suspended(Suspended { request: Box::new(request), locks, rest: Rest::default() })
 }
 
 /// Releases the lock, and answers how the connection ended, unless the lock had been lost before.

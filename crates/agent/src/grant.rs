@@ -31,18 +31,8 @@ pub(crate) async fn acquire(locks: &Locks, request: &Request) -> Result<Option<G
     Ok(match (request.permits, request.mode) {
         (Some(permits), _) => Semaphore::new(locks.locker(), key, permits)?.acquire_with(&options).await?.map(one),
         (None, Access::Write) => locks.acquire(key, &options).await?.map(one),
-        (None, Access::Read) => {
-            let readers = locks.rw().ok_or_else(|| no_readers(locks))?;
-            readers.acquire_read(key, &options).await?.map(Grant::Shared)
-        }
+        (None, Access::Read) => locks.readers()?.acquire_read(key, &options).await?.map(Grant::Shared),
     })
-}
-
-fn no_readers(locks: &Locks) -> Error {
-    let capabilities = locks.capabilities();
-    let why = capabilities.why_not(Capability::Shared).unwrap_or("it has no readers");
-    let error = Error::new(ErrorKind::Unsupported, "acquire").with_backend(capabilities.backend());
-    error.detail(format!("no mode read: {why}"))
 }
 
 /// Takes over what another process detached. `None`: not all of it is held any more.

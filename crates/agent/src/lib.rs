@@ -9,20 +9,7 @@ mod pipe;
 // all connections of one host,
 #[cfg(target_os = "linux")]
 mod agent;
-#[cfg(target_os = "linux")]
-mod peer;
 mod policy;
-#[cfg(target_os = "linux")]
-mod positions;
-#[cfg(target_os = "linux")]
-mod shared;
-#[cfg(target_os = "linux")]
-mod socket;
-#[cfg(target_os = "linux")]
-mod steps;
-mod subscriptions;
-#[cfg(target_os = "linux")]
-mod systemd;
 // and the backend for programs in Rust, whose steps an agent passes on.
 #[cfg(unix)]
 mod backend;
@@ -39,19 +26,17 @@ mod wire;
 pub use leasehold_core::*;
 
 #[cfg(target_os = "linux")]
-pub use agent::{Agent, Stopped};
+pub use agent::{Agent, Systemd};
 #[cfg(unix)]
 pub use backend::AgentBackend;
 #[cfg(unix)]
 pub use builder::AgentBuilder;
-pub use connection::{Begin, End, Steps, Stop, Suspended, serve};
+pub use connection::{Begin, End, Rest, Stop, Suspended, serve};
 #[cfg(unix)]
 pub use kind::KIND;
 #[cfg(unix)]
 pub use locker::AgentLocks;
 pub use policy::{Limits, Policy};
 pub use protocol::{
-    Access, Answer, HolderFields, LONGEST_LINE, Line, MOST_KEYS, Refusal, Request, VERSION, kind_name, mode_name, parse,
+    Access, Answer, HolderFields, LONGEST_LINE, Line, MOST_KEYS, Refusal, Request, VERSION, kind_name, parse,
 };
-#[cfg(target_os = "linux")]
-pub use systemd::Systemd;

@@ -5,8 +5,6 @@ use std::time::Duration;
 
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 
-use crate::protocol::LONGEST_LINE;
-
 /// The lines of a client, and what has come of the next one.
 #[derive(Debug)]
 pub(crate) struct Lines<R> {
@@ -25,13 +23,9 @@ pub(crate) enum NoLine {
 }
 
 impl<R: AsyncRead + Unpin> Lines<R> {
-    pub(crate) fn new(from: R, read: Vec<u8>) -> Self {
-        Self { from, read, longest: LONGEST_LINE }
-    }
-
-    /// These lines, which may have so many bytes.
-    pub(crate) fn up_to(self, longest: usize) -> Self {
-        Self { longest, ..self }
+    /// Lines of at most so many bytes. `read` has come of them already.
+    pub(crate) fn new(from: R, read: Vec<u8>, longest: usize) -> Self {
+        Self { from, read, longest }
     }
 
     /// The next line without its end. A line that the client did not end before it closed its side is none: it may be a part.

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use leasehold_core::{
-    Clock, Error, ErrorKind, FencingToken, Holder, Holders, LockKey, LockOptions, Mode, Moment, Result, Wait,
+    Clock, Error, ErrorKind, FencingToken, Holder, Holders, LockKey, LockOptions, Moment, Result, Wait,
 };
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
@@ -36,33 +36,24 @@ pub enum Line {
 #[serde(default)]
 pub struct Request {
     /// The key.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub lock: Option<String>,
     /// Several keys, of which the client gets all or none.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub keys: Option<Vec<String>>,
     /// The name of an election, which is its key. The label is the name of the candidate.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub elect: Option<String>,
     /// Whether the lock excludes everybody, or writers alone.
     pub mode: Access,
     /// How many may hold the key at a time, each on a slot of its own.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub permits: Option<usize>,
     /// The longest wait. Without it the wait has no limit; zero asks once.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub wait_ms: Option<u64>,
     /// The lease.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub ttl_ms: Option<u64>,
     /// Why it is locked.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
     /// Who locks.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub label: Option<String>,
     /// The client is taken for dead when it says nothing for so long.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub deadman_ms: Option<u64>,
 }
 
@@ -141,37 +132,32 @@ pub fn kind_name(kind: ErrorKind) -> &'static str {
     KINDS.iter().find(|(known, _)| *known == kind).map_or("system", |(_, name)| name)
 }
 
-/// The kind of error with this name.
-pub(crate) fn kind_named(name: &str) -> Option<ErrorKind> {
-    KINDS.iter().find(|(_, known)| *known == name).map(|(kind, _)| *kind)
-}
-
 /// Reads a line of the client. Fields that are not known are ignored.
 pub fn parse(line: &[u8]) -> Result<Line, Refusal> {
     // One who types presses Enter.
     if line.iter().all(u8::is_ascii_whitespace) {
         return Ok(Line::Alive);
     }
-    let object: BTreeMap<String, Value> = serde_json::from_slice(line)
+    let mut object: Map<String, Value> = serde_json::from_slice(line)
         .map_err(|error| Refusal::usage(format!("a line is not an object of JSON: {error}")))?;
     if object.is_empty() {
         return Ok(Line::Alive);
     }
-    let asked =
-        ["lock", "keys", "elect", "release", "steps"].into_iter().filter(|name| object.contains_key(*name)).count();
-    if let (1, Some(steps)) = (asked, object.get("steps")) {
-        let version = steps.as_u64().and_then(|version| u32::try_from(version).ok());
-        return version.map(Line::Steps).ok_or_else(|| Refusal::usage("steps have a version, which is a number"));
-    }
-    match (asked, object.get("release")) {
-        (1, Some(Value::Bool(true))) => Ok(Line::Release),
-        (1, None) => {
-            let fields = object.into_iter().filter(|(_, value)| !value.is_null()).collect();
-            let request =
-                read(fields).map_err(|why| Refusal::usage(format!("a request is not understood: {why:.200}")))?;
+    // A client that writes every field of its own type writes null for what it does not ask.
+    object.retain(|_, value| !value.is_null());
+    let asked = ["lock", "keys", "elect", "release", "steps"].into_iter().filter(|name| object.contains_key(*name));
+    match (asked.count(), object.get("release"), object.get("steps")) {
+        (1, Some(Value::Bool(true)), None) => Ok(Line::Release),
+        (1, None, Some(steps)) => {
+            let version = steps.as_u64().and_then(|version| u32::try_from(version).ok());
+            version.map(Line::Steps).ok_or_else(|| Refusal::usage("steps have a version, which is a number"))
+        }
+        (1, None, None) => {
+            let request = read(object);
+            let request = request.map_err(|why| Refusal::usage(format!("a request is not understood: {why:.200}")))?;
             request.check().map(|()| Line::Lock(Box::new(request)))
         }
-        (0, _) => Err(Refusal::usage("a line asks for nothing: it has one of lock, keys, elect and release")),
+        (0, ..) => Err(Refusal::usage("a line asks for nothing: it has one of lock, keys, elect and release")),
         _ => Err(Refusal::usage("a line asks for one thing: lock, keys, elect, or release with true")),
     }
 }
@@ -353,21 +339,13 @@ impl<'a> From<&'a Holder> for HolderFields<'a> {
     fn from(holder: &'a Holder) -> Self {
         let millis = |time: Duration| u64::try_from(time.as_millis()).unwrap_or(u64::MAX);
         Self {
-            mode: mode_name(holder.mode),
+            mode: holder.mode.as_str(),
             token: holder.token.map(FencingToken::get),
             held_for_ms: holder.held_for(&Clock::system()).map(millis),
             remaining_ms: holder.remaining.map(millis),
             label: holder.label.as_deref(),
             reason: holder.reason.as_deref(),
         }
-    }
-}
-
-/// The name of a mode in JSON.
-pub fn mode_name(mode: Mode) -> &'static str {
-    match mode {
-        Mode::Exclusive => "exclusive",
-        Mode::Shared => "shared",
     }
 }
 
@@ -396,7 +374,7 @@ mod tests {
         let Line::Lock(several) = parsed(r#"{"keys":["b","a","b"]}"#).unwrap() else { panic!("it is a request") };
         assert_eq!(several.keys().unwrap().iter().map(LockKey::as_str).collect::<Vec<_>>(), ["a", "b"]);
         assert_eq!(several.options().patience(), Wait::Forever);
-        let without = parsed(r#"{"lock":"k","mode":null,"wait_ms":null}"#).unwrap();
+        let without = parsed(r#"{"lock":"k","keys":null,"release":null,"mode":null,"wait_ms":null}"#).unwrap();
         assert_eq!(without, parsed(r#"{"lock":"k"}"#).unwrap());
         assert_eq!(parsed("{}").unwrap(), Line::Alive);
         assert_eq!(parsed(r#" {"release":true,"x":1} "#).unwrap(), Line::Release);
@@ -416,7 +394,7 @@ mod tests {
             (r#"{"lock":"k","ttl_ms":9,"wait_ms":-1}"#, "not understood: wait_ms: invalid value"),
             (r#"{"lock":"k","mode":"shared"}"#, "not understood: mode: unknown variant"),
             (r#"{"lock":""}"#, "key"),
-            (r#"{"lock":null}"#, "1 to 64 keys"),
+            (r#"{"lock":null}"#, "asks for nothing"),
             (r#"{"keys":[]}"#, "1 to 64 keys"),
             (r#"{"keys":["a"],"mode":"read"}"#, "one key"),
             (r#"{"keys":["a"],"permits":2}"#, "one key"),

@@ -1,16 +1,17 @@
 //! The steps of a backend, as lines: `[number, step]` from the client, and `[number, reply]` from the agent. What the store tells of a
 //! subscription comes under the number of the step that subscribed.
 
-use std::collections::BTreeSet;
 use std::time::Duration;
 
 use leasehold_core::{
-    Attempt, Backend, Capabilities, Capability, Claim, Cursor, Error, ErrorKind, GrantRef, Holders, LeaseStatus,
-    LockKey, Notification, Page, Renewal,
+    Backend, Capabilities, Capability, Claim, Cursor, Error, ErrorKind, GrantRef, LockKey, Notification, Renewal,
+    Result,
 };
+use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
+use serde_json::value::{RawValue, to_raw_value};
 
-use crate::protocol::{Refusal, kind_name, kind_named};
+use crate::protocol::Refusal;
 
 /// The version of the steps. An agent serves this one alone.
 pub(crate) const STEPS: u32 = 1;
@@ -30,8 +31,8 @@ pub(crate) struct Served {
     pub(crate) version: u32,
     pub(crate) store: String,
     /// Where it is, if the agent was told: a client that is connected knows another one by it.
-    place: Option<String>,
-    capabilities: BTreeSet<String>,
+    place: String,
+    capabilities: Vec<Capability>,
     shortest_ttl: Duration,
     lease_granularity: Duration,
     pub(crate) answers_within: Duration,
@@ -39,14 +40,13 @@ pub(crate) struct Served {
 }
 
 impl Served {
-    pub(crate) fn of(backend: &dyn Backend, place: Option<&str>) -> Self {
+    pub(crate) fn of(backend: &dyn Backend, place: &str) -> Self {
         let store = backend.capabilities();
-        let claimed = Capability::ALL.iter().filter(|capability| store.has(**capability));
         Self {
             version: STEPS,
             store: store.backend().to_owned(),
-            place: place.map(str::to_owned),
-            capabilities: claimed.map(|capability| capability.as_str().to_owned()).collect(),
+            place: place.to_owned(),
+            capabilities: Capability::ALL.iter().copied().filter(|capability| store.has(*capability)).collect(),
             shortest_ttl: store.shortest_ttl(),
             lease_granularity: store.lease_granularity(),
             answers_within: backend.answers_within(),
@@ -59,8 +59,7 @@ impl Served {
         const WHY: &str = "the store behind the agent does not promise it";
         // What an agent gives whatever is behind it.
         let given = [Capability::CrossProcess, Capability::LocalHandoff];
-        let has =
-            |capability: &Capability| given.contains(capability) || self.capabilities.contains(capability.as_str());
+        let has = |capability: &Capability| given.contains(capability) || self.capabilities.contains(capability);
         let missing = Capability::ALL.iter().filter(|capability| claims.has(**capability) && !has(capability));
         let narrowed = missing.fold(claims.clone(), |narrowed, capability| narrowed.without(*capability, WHY));
         narrowed.with_shortest_ttl(self.shortest_ttl).with_lease_granularity(self.lease_granularity)
@@ -72,24 +71,16 @@ impl Served {
 #[serde(rename_all = "snake_case")]
 pub(crate) enum Step {
     TryAcquire(Claim),
-    Renew {
-        renewals: Vec<Renewal>,
-        within: Duration,
-    },
+    /// Within this time.
+    Renew(Vec<Renewal>, Duration),
     Release(GrantRef),
-    Downgrade {
-        writer: GrantRef,
-        claim: Claim,
-    },
+    /// The writer, and the reader in its place.
+    Downgrade(GrantRef, Claim),
     Inspect(LockKey),
-    List {
-        prefix: String,
-        after: Option<Cursor>,
-    },
-    ForceRelease {
-        key: LockKey,
-        only: Option<u64>,
-    },
+    /// What begins with this, after this.
+    List(String, Option<Cursor>),
+    /// All holders, or that with this epoch.
+    ForceRelease(LockKey, Option<u64>),
     Subscribe(LockKey),
     /// Ends the subscription with this number. It has no reply.
     Unsubscribe(u64),
@@ -99,49 +90,34 @@ pub(crate) enum Step {
 #[derive(Debug, Deserialize, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum Reply {
-    Attempt(Attempt),
-    Statuses(Vec<Result<LeaseStatus, Failure>>),
-    Status(LeaseStatus),
-    Holders(Holders),
-    Page(Page),
-    Subscribed,
+    /// What the step of [`Backend`] answers.
+    Done(Box<RawValue>),
     Notified(Notification),
-    Failed(Failure),
+    Failed(Error),
 }
 
-/// Why a step failed.
-#[derive(Debug, Deserialize, Serialize)]
-pub(crate) struct Failure {
-    kind: String,
-    detail: Option<String>,
-}
-
-impl From<Error> for Failure {
-    fn from(error: Error) -> Self {
-        let kind = match error.kind() {
-            // The agent ends, and another may follow it.
-            ErrorKind::Closed => ErrorKind::Unavailable,
-            kind => kind,
-        };
-        Self { kind: kind_name(kind).to_owned(), detail: error.retell().advice().map(str::to_owned) }
+impl Reply {
+    pub(crate) fn done(answer: &impl Serialize) -> Self {
+        to_raw_value(answer).map_or_else(|_| Self::Failed(other()), Self::Done)
     }
-}
 
-impl From<Refusal> for Failure {
-    fn from(refusal: Refusal) -> Self {
-        let refused = if refusal.retry { ErrorKind::Unavailable } else { ErrorKind::Backend };
-        Self { kind: kind_name(refused).to_owned(), detail: Some(refusal.message) }
-    }
-}
-
-impl From<Failure> for Error {
-    fn from(failure: Failure) -> Self {
-        // What is not known may have been applied.
-        let kind = kind_named(&failure.kind).unwrap_or(ErrorKind::Indeterminate);
-        let error = Self::new(kind, "ask the agent");
-        match failure.detail {
-            Some(detail) => error.detail(detail),
-            None => error,
+    /// The answer of a step. An agent of this version gives that of no other.
+    pub(crate) fn answer<T: DeserializeOwned>(self) -> Result<T> {
+        match self {
+            Self::Done(answer) => serde_json::from_str(answer.get()).map_err(|_| other()),
+            Self::Failed(error) => Err(error),
+            Self::Notified(_) => Err(other()),
         }
+    }
+}
+
+fn other() -> Error {
+    Error::new(ErrorKind::Indeterminate, "ask").detail("the agent gave the answer to another question")
+}
+
+impl From<Refusal> for Error {
+    fn from(refusal: Refusal) -> Self {
+        let kind = if refusal.retry { ErrorKind::Unavailable } else { ErrorKind::Backend };
+        Self::new(kind, "ask").detail(refusal.message)
     }
 }

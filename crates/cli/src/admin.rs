@@ -174,7 +174,7 @@ fn table(held: &[&Holders]) -> String {
             let or_dash = |text: Option<String>| text.unwrap_or_else(|| "-".to_owned());
             [
                 wording::shown(holders.key.as_str()),
-                wording::mode(holder.mode).to_owned(),
+                holder.mode.as_str().to_owned(),
                 or_dash(holder.label.as_deref().map(wording::shown)),
                 or_dash(holder.reason.as_deref().map(wording::shown)),
                 or_dash(holder.held_for(&Clock::system()).map(spoken)),

@@ -1,7 +1,7 @@
 use std::path::Path;
 
 use leasehold::Wait;
-use leasehold_agent::{Agent, Policy, Stopped, Systemd};
+use leasehold_agent::{Agent, Policy, Systemd};
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
 use crate::args::StoreArgs;
@@ -20,24 +20,19 @@ pub(crate) async fn agent(args: &AgentArgs, store: &StoreArgs, report: Report) -
     let choice = choose(store)?;
     choice.tell_of_default(report);
     let locks = signals.or(choice.connect_within(Purpose::Lock, Wait::Forever, report)).await??;
-    let agent = Agent::new(locks.clone(), policy, systemd).at(choice.address.public());
-    if let Some(why) = agent.why_not_handed_over() {
-        report.warn(&format!("a restart releases what is held: {why}"));
-    }
-    for stranger in agent.strangers() {
-        report.warn(&format!("the policy names {stranger}, whom /etc/passwd and /etc/group do not know"));
-    }
+    let agent = Agent::new(locks.clone(), choice.address.public(), policy, systemd);
+    agent.warnings().iter().for_each(|warning| report.warn(warning));
     raise_limit_of_files();
     let told_to_end = async {
         signals.next_that_ends().await;
     };
-    let stopped = agent.run(&args.socket, told_to_end).await.map_err(|cause| {
+    let handed_over = agent.run(&args.socket, told_to_end).await.map_err(|cause| {
         let what = format!("cannot serve at {}", args.socket.display());
         Failure::Agent { what, cause }
     })?;
     close(&locks).await;
-    if let Stopped::HandedOver(connections) = stopped {
-        report.note(&format!("{connections} connections go on with the next process"));
+    if handed_over > 0 {
+        report.note(&format!("{handed_over} connections go on with the next process"));
     }
     Ok(0)
 }

@@ -37,7 +37,7 @@ pub(crate) async fn hold(args: &HoldArgs, store: &StoreArgs, codes: Codes, repor
         Stop::Release
     };
     let end = serve((stdin(), stdout()), begin, &locks, label, stop).await;
-    if let End::Steps(_) = end {
+    if let End::Steps(..) = end {
         refuse(&Refusal::usage("the steps of a backend are for an agent: see leasehold agent")).await;
     }
     close(&locks).await;
@@ -80,7 +80,7 @@ fn exit_code(end: &End, codes: Codes) -> u8 {
         End::Busy(_) => codes.conflict,
         End::Lost(_) => codes.lost,
         End::Refused(refusal) => refusal.kind.map_or(USAGE, |kind| codes.of(kind)),
-        End::Steps(_) => USAGE,
+        End::Steps(..) => USAGE,
     }
 }
 

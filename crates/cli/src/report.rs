@@ -111,7 +111,7 @@ impl Report {
         self.event(|| Event::Acquired {
             key: key.as_str(),
             backend,
-            mode: wording::mode(mode),
+            mode: mode.as_str(),
             token: token.map(Into::into),
             expires_in_ms: remaining.map(millis),
             waited_ms: millis(waited),

@@ -147,11 +147,7 @@ impl Job<'_> {
             let acquiring = store.lock_all(keys.clone(), &options);
             return self.run_under(acquiring, waiting, signals, release).await;
         }
-        let Some(readers) = store.rw() else {
-            let why = store.capabilities().why_not(Capability::Shared).unwrap_or("it has no readers");
-            let refused = Error::new(ErrorKind::Unsupported, "acquire").with_backend(self.backend()).key(&args.key);
-            return Err(refused.detail(format!("no shared mode: {why}")).into());
-        };
+        let readers = store.readers().map_err(|refused| refused.key(&args.key))?;
         let release = async |held, finished| self.release(held, finished).await;
         let acquiring = async { Ok(readers.acquire_read(&args.key, &options).await?.map(|reader| vec![reader])) };
         self.run_under(acquiring, waiting, signals, release).await

@@ -1,5 +1,5 @@
 use leasehold::{Clock, Holder, Holders, Mode};
-pub(crate) use leasehold_agent::{HolderFields, mode_name as mode};
+pub(crate) use leasehold_agent::HolderFields;
 use serde::Serialize;
 
 use crate::duration::spoken;

@@ -30,6 +30,7 @@ type Claimed = Result<(), &'static str>;
 
 /// One promise that not every store can give.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[cfg_attr(feature = "serde", derive(serde::Deserialize, serde::Serialize), serde(rename_all = "snake_case"))]
 #[non_exhaustive]
 pub enum Capability {
     /// Shared grants: the locker is also an [`RwLocker`](crate::RwLocker).

@@ -27,6 +27,7 @@ struct Inner {
 
 /// The kind of a failure, by what a caller can do about it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[cfg_attr(feature = "serde", derive(serde::Deserialize, serde::Serialize), serde(rename_all = "snake_case"))]
 #[non_exhaustive]
 pub enum ErrorKind {
     /// The key is empty or too long. Nothing was sent.

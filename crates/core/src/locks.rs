@@ -4,8 +4,8 @@ use std::sync::Arc;
 use async_trait::async_trait;
 
 use crate::{
-    Admin, Backed, Backend, BoxFuture, Capabilities, Cursor, DetachedLock, FencingToken, Holders, LockGuard, LockKey,
-    LockOptions, Locker, OrBusy, Page, Result, RwLocker, SharedBackend,
+    Admin, Backed, Backend, BoxFuture, Capabilities, Capability, Cursor, DetachedLock, Error, ErrorKind, FencingToken,
+    Holders, LockGuard, LockKey, LockOptions, Locker, OrBusy, Page, Result, RwLocker, SharedBackend,
 };
 
 /// A connected store, whatever its kind: a [`Locker`] and an [`Admin`] that can be cloned, closed, and asked for readers.
@@ -67,6 +67,19 @@ impl Locks {
     /// The locker with readers. `None` if the store grants exclusive locks only.
     pub fn rw(&self) -> Option<Arc<dyn RwLocker>> {
         self.readers.clone()
+    }
+
+    /// The reader/writer locks by themselves, as [`rw`](Self::rw) gives them.
+    ///
+    /// # Errors
+    /// [`Unsupported`](ErrorKind::Unsupported), and why this store has none.
+    pub fn readers(&self) -> Result<Arc<dyn RwLocker>> {
+        let capabilities = self.capabilities();
+        self.rw().ok_or_else(|| {
+            let why = capabilities.why_not(Capability::Shared).unwrap_or("it has no readers");
+            let error = Error::new(ErrorKind::Unsupported, "acquire").with_backend(capabilities.backend());
+            error.detail(format!("no shared mode: {why}"))
+        })
     }
 
     /// The operator's view by itself, for code that takes an `Arc<dyn Admin>`.

@@ -2,6 +2,7 @@ use std::fmt;
 
 /// Why a guard was lost.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[cfg_attr(feature = "serde", derive(serde::Deserialize, serde::Serialize), serde(rename_all = "snake_case"))]
 #[non_exhaustive]
 pub enum LossReason {
     /// The lease ran out: the process was paused, or renewal was switched off.

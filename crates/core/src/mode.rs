@@ -10,12 +10,19 @@ pub enum Mode {
     Shared,
 }
 
-impl fmt::Display for Mode {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
+impl Mode {
+    /// The stable name, in lower case.
+    pub const fn as_str(self) -> &'static str {
+        match self {
             Self::Exclusive => "exclusive",
             Self::Shared => "shared",
-        })
+        }
+    }
+}
+
+impl fmt::Display for Mode {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
     }
 }
 

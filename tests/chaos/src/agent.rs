@@ -14,7 +14,7 @@ pub(crate) fn run(socket: &str, url: &str) -> Result<(), String> {
         let connected = connect_within(Wait::Forever, || RedisRw::connect(url)).await;
         let locks = connected.map(Locks::shared).map_err(|error| error.to_string())?;
         let policy = Policy::parse("* * keys=100000 connections=1000")?;
-        let agent = Agent::new(locks, policy, Systemd::default());
+        let agent = Agent::new(locks, "", policy, Systemd::default());
         agent.run(Path::new(socket), pending()).await.map(drop).map_err(|error| error.to_string())
     })
 }

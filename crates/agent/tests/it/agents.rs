@@ -35,7 +35,7 @@ fn serve(socket: PathBuf, store: impl FnOnce() -> BoxFuture<'static, Result<Lock
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
         runtime.block_on(async {
             let policy = Policy::parse("* * keys=1000000 connections=1000000").unwrap();
-            let agent = Agent::new(store().await.unwrap(), policy, Systemd::default());
+            let agent = Agent::new(store().await.unwrap(), "", policy, Systemd::default());
             agent.run(&socket, pending()).await.unwrap()
         });
     });

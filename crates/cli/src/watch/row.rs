@@ -39,7 +39,7 @@ impl Row {
         let Holders { key, mut holders, waiters, .. } = held;
         // Tokens grow, so that the smallest is the oldest.
         holders.sort_by_key(|holder| holder.token);
-        let mut searched = format!("{}\n{}", key.as_str(), wording::mode(holders.first()?.mode));
+        let mut searched = format!("{}\n{}", key.as_str(), holders.first()?.mode.as_str());
         for text in holders.iter().flat_map(|holder| [&holder.label, &holder.reason]).flatten() {
             searched.push('\n');
             searched.push_str(text);
@@ -66,7 +66,7 @@ impl Row {
     pub(super) fn cell_of<'a>(&self, holder: &'a Holder, column: Column, now: Now) -> Cow<'a, str> {
         let age = now.since.saturating_sub(self.seen);
         match column {
-            Column::Mode => Cow::Borrowed(wording::mode(holder.mode)),
+            Column::Mode => Cow::Borrowed(holder.mode.as_str()),
             Column::Label => or_unknown(holder.label.as_deref().map(wording::shown)),
             Column::Reason => or_unknown(holder.reason.as_deref().map(wording::shown)),
             Column::Token => or_unknown(holder.token.map(|token| token.to_string())),
@@ -87,7 +87,7 @@ impl Row {
             Column::Key => known_first(Some(&self.key), Some(&other.key), descending),
             Column::Holders => known_first(Some(self.holders.len()), Some(other.holders.len()), descending),
             Column::Waiting => known_first(self.waiters, other.waiters, descending),
-            Column::Mode => self.by(other, |holder| Some(wording::mode(holder.mode)), descending),
+            Column::Mode => self.by(other, |holder| Some(holder.mode.as_str()), descending),
             Column::Label => self.by(other, |holder| holder.label.as_deref(), descending),
             Column::Reason => self.by(other, |holder| holder.reason.as_deref(), descending),
             Column::Token => self.by(other, |holder| holder.token, descending),

@@ -659,14 +659,14 @@ fn nobody_is_told_the_owner_of_another_programs_grant() {
     let agent = Agent::start(&place, &[]);
     let [mut holder, mut waiter, mut curious] = [(); 3].map(|()| Client::with_steps(&agent));
     let granted = holder.step(1, &claim("a"));
-    assert!(granted["attempt"]["granted"].is_object(), "{granted}");
+    assert!(granted["done"]["granted"].is_object(), "{granted}");
     for client in [&mut waiter, &mut curious] {
-        assert_eq!(client.step(1, &json!({"subscribe": "k"})), "subscribed");
+        assert_eq!(client.step(1, &json!({"subscribe": "k"})), json!({ "done": null }));
         let again = client.step(1, &json!({"subscribe": "k"}));
         assert!(again["failed"].is_object(), "a number stands for one subscription: {again}");
     }
-    assert!(waiter.step(2, &claim("b"))["attempt"]["queued"].is_object());
-    assert_eq!(holder.step(2, &json!({"release": grant("a")}))["status"], "held");
+    assert!(waiter.step(2, &claim("b"))["done"]["queued"].is_object());
+    assert_eq!(holder.step(2, &json!({"release": grant("a")}))["done"], "held");
     assert_eq!(waiter.line()[1]["notified"]["granted"]["owner"], "b".repeat(32));
     curious.says(r#"[2,{"inspect":"k"}]"#);
     let told = curious.line();
@@ -687,12 +687,12 @@ fn what_waits_on_a_connection_that_ends_keeps_nobody_waiting() {
     };
     let is_gone_before_its_time = |owner: &str| {
         let mut waiter = Client::with_steps(&agent);
-        assert!(waiter.step(1, &claim(owner))["attempt"]["queued"].is_object());
+        assert!(waiter.step(1, &claim(owner))["done"]["queued"].is_object());
         let mut again = Client::with_steps(&agent);
-        assert!(again.step(1, &claim(owner))["attempt"]["queued"].is_object());
+        assert!(again.step(1, &claim(owner))["done"]["queued"].is_object());
         drop(waiter);
-        assert!(again.step(2, &claim(owner))["attempt"]["queued"].is_object(), "it waits on another connection");
-        assert!(again.step(3, &last(owner))["attempt"]["busy"].is_object());
+        assert!(again.step(2, &claim(owner))["done"]["queued"].is_object(), "it waits on another connection");
+        assert!(again.step(3, &last(owner))["done"]["busy"].is_object());
         // Its position counts for three seconds.
         let counts = Deadline::after(Duration::from_secs(2));
         drop(again);
@@ -702,7 +702,7 @@ fn what_waits_on_a_connection_that_ends_keeps_nobody_waiting() {
             }
         }
         let busy = Client::with_steps(&agent).step(1, &claim(owner));
-        assert!(busy["attempt"]["busy"].is_object(), "a release of it may be under way: {busy}");
+        assert!(busy["done"]["busy"].is_object(), "a release of it may be under way: {busy}");
         !counts.is_over()
     };
     // The machine may be busy.
@@ -723,15 +723,15 @@ fn what_is_granted_on_another_connection_is_not_given_up_with_the_first() {
     let (_server, place) = redis();
     let agent = Agent::start(&place, &[]);
     let [mut holder, mut first, mut second, mut other] = [(); 4].map(|()| Client::with_steps(&agent));
-    assert!(holder.step(1, &claim("a"))["attempt"]["granted"].is_object());
-    assert!(first.step(1, &claim("b"))["attempt"]["queued"].is_object());
-    assert_eq!(holder.step(2, &json!({"release": grant("a")}))["status"], "held");
-    assert!(second.step(1, &last("b"))["attempt"]["granted"].is_object());
+    assert!(holder.step(1, &claim("a"))["done"]["granted"].is_object());
+    assert!(first.step(1, &claim("b"))["done"]["queued"].is_object());
+    assert_eq!(holder.step(2, &json!({"release": grant("a")}))["done"], "held");
+    assert!(second.step(1, &last("b"))["done"]["granted"].is_object());
     drop(first);
     let looked = Deadline::after(Duration::from_millis(500));
     while !looked.is_over() {
         let busy = other.step(1, &last("c"));
-        assert!(busy["attempt"]["busy"].is_object(), "two hold the key: {busy}");
+        assert!(busy["done"]["busy"].is_object(), "two hold the key: {busy}");
     }
 }
 
@@ -742,7 +742,7 @@ fn a_claim_that_a_limit_refuses_keeps_no_older_one_from_being_given_up() {
     let agent = Agent::start(&place, &["--policy", &policy(&folder, "* * keys=1", 0o600)]);
     let _holder = place.hold("k");
     let mut first = Client::with_steps(&agent);
-    assert!(first.step(1, &claim("a"))["attempt"]["queued"].is_object());
+    assert!(first.step(1, &claim("a"))["done"]["queued"].is_object());
     let mut second = Client::with_steps(&agent);
     assert!(second.step(1, &claim("a"))["failed"].is_object());
     drop(first);
@@ -750,7 +750,7 @@ fn a_claim_that_a_limit_refuses_keeps_no_older_one_from_being_given_up() {
         let answer = second.step(2, &claim("a"));
         answer["failed"].is_null().then_some(answer)
     });
-    assert!(answer["attempt"]["busy"].is_object(), "a release of it may be under way: {answer}");
+    assert!(answer["done"]["busy"].is_object(), "a release of it may be under way: {answer}");
 }
 
 /// The agent reads the claim when its client is dead already.

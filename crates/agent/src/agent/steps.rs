@@ -3,108 +3,93 @@
 
 use std::collections::HashMap;
 use std::pin::Pin;
+use std::sync::Arc;
 use std::time::Duration;
 
-use futures::future::{AbortHandle, Abortable, BoxFuture, join, join_all, ready};
-use futures::stream::{FuturesUnordered, StreamExt};
+use futures::future::{BoxFuture, join, join_all, ready};
+use futures::stream::{BoxStream, FuturesUnordered, StreamExt, iter};
 use futures::{FutureExt, poll};
 use leasehold_core::{
-    Attempt, Backend, Claim, ErrorKind, GrantRef, LeaseStatus, LockKey, LockOptions, Notification, OwnerId, Renewal,
-    Result, Subscription,
+    Attempt, Backend, Claim, Error, ErrorKind, GrantRef, LeaseStatus, LockKey, LockOptions, Notification, OwnerId,
+    Renewal, Result,
 };
+use serde::Serialize;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::time::{Instant, interval};
+use tokio_stream::StreamMap;
 
-use crate::connection::{Steps, Stop};
-use crate::peer::Peer;
+use super::peer::Peer;
+use super::positions::{ClientId, Position};
+use super::shared::{Counted, Shared};
+use crate::connection::{Rest, Stop};
 use crate::pipe::{Lines, Outbox};
-use crate::positions::{ClientId, Position};
+use crate::policy::Limits;
 use crate::protocol::{Answer, Refusal, line};
-use crate::shared::{Counted, Shared};
-use crate::wire::{Failure, LONGEST_STEP, Reply, STEPS, Served, Step};
+use crate::wire::{LONGEST_STEP, Reply, STEPS, Served, Step};
 
 /// No more steps are read while so many are under way, or so many bytes of answers have not been taken.
 const MOST_UNDER_WAY: usize = 1000;
 const MOST_UNSENT: usize = LONGEST_STEP;
 
+const ONE_KEY: Limits = Limits { keys: 1, connections: 0 };
+
 /// How often leases that are over are taken out of what a client holds, and how long after their end.
 const SWEEP: Duration = Duration::from_secs(1);
 const AFTER: Duration = Duration::from_secs(5);
 
-/// What the store did.
-enum Done {
-    Answered(u64, Reply, Change),
-    Subscribed(u64, LockKey, Result<Box<dyn Subscription>>),
-    Notified(Listening, Notification),
-    Unsubscribed,
-}
+/// The number of a step, its reply, and what of the grants of the client is in the store for so long from now on, or no more.
+struct Done(u64, Reply, Changes);
 
-/// A subscription: its number, and what it is about.
-struct Listening {
-    number: u64,
-    key: LockKey,
-    subscription: Box<dyn Subscription>,
-}
-
-/// What an answer changes about what the client holds.
-enum Change {
-    Nothing,
-    HoldsNoMore(GrantRef),
-    /// It is in the store for so long.
-    Holds(GrantRef, Duration),
-    /// Of these the store told whether it has them, and for how long: an agent that has just begun hears of them so.
-    Renewed(Vec<(GrantRef, Option<Duration>)>),
-}
+type Changes = Vec<(GrantRef, Option<Duration>)>;
 
 /// What a client holds, waits for or asks for.
 struct Held<'a> {
     grant: GrantRef,
     /// When the store has ended the lease, if nobody has prolonged it.
     ends: Instant,
-    counted: Option<Counted<'a>>,
+    counted: Option<Counted>,
     /// While it was granted nothing that the client knows of.
     asks: Option<Position<'a>>,
 }
 
 struct Client<'a> {
     backend: &'a dyn Backend,
-    shared: &'a Shared,
+    shared: &'a Arc<Shared>,
     peer: &'a Peer,
     id: ClientId,
     under_way: FuturesUnordered<BoxFuture<'a, Done>>,
-    subscriptions: HashMap<u64, AbortHandle>,
+    subscriptions: StreamMap<u64, BoxStream<'a, Reply>>,
     holds: HashMap<(LockKey, OwnerId), Held<'a>>,
 }
 
 /// Serves a client until its end. What it holds is released if its process has ended; one that lives may still count on its leases.
 pub(crate) async fn serve<S: Future<Output = Stop>>(
     (input, output): (impl AsyncRead + Unpin, impl AsyncWrite + Unpin),
-    asked: Steps,
-    shared: &Shared,
+    (version, rest): (u32, Rest),
+    shared: &Arc<Shared>,
     peer: &Peer,
     mut told_to_end: Pin<&mut S>,
 ) {
-    let mut output = Outbox::new(output, asked.unsent);
+    let mut output = Outbox::new(output, rest.unsent);
     let backend = shared.locks.backend();
-    if let Err(refusal) = refuse(backend, asked.version) {
+    if let Err(refusal) = refuse(backend, version) {
         output.put(&Answer::from(&refusal).line());
         return output.finish().await;
     }
-    output.put(&line(&Served::of(backend, shared.place.as_deref())));
-    let mut input = Lines::new(input, asked.read).up_to(LONGEST_STEP);
+    output.put(&line(&Served::of(backend, &shared.place)));
+    let mut input = Lines::new(input, rest.read, LONGEST_STEP);
     let mut client = Client {
         backend,
         shared,
         peer,
         id: shared.positions.new_client(),
         under_way: FuturesUnordered::new(),
-        subscriptions: HashMap::new(),
+        subscriptions: StreamMap::new(),
         holds: HashMap::new(),
     };
     let mut sweep = interval(SWEEP);
     loop {
-        let steps = client.under_way.len().saturating_sub(client.subscriptions.len());
-        let has_room = steps < MOST_UNDER_WAY && output.len() < MOST_UNSENT;
+        let has_room = client.under_way.len() < MOST_UNDER_WAY && output.len() < MOST_UNSENT;
         tokio::select! {
             biased;
             // Who goes on with its leases asks the agent that follows.
@@ -112,6 +97,7 @@ pub(crate) async fn serve<S: Future<Output = Stop>>(
             _ = sweep.tick() => client.sweep(),
             sent = output.send(), if !output.is_empty() => if sent.is_err() { break },
             Some(done) = client.under_way.next(), if output.len() < 2 * MOST_UNSENT => client.tell(done, &mut output),
+            Some(told) = client.subscriptions.next(), if output.len() < 2 * MOST_UNSENT => output.put(&line(&told)),
             read = input.next(), if has_room => match read.map(|read| serde_json::from_slice(&read)) {
                 Ok(Ok((number, step))) => client.begin(number, step, &mut output).await,
                 Ok(Err(_)) => {
@@ -152,7 +138,7 @@ impl<'a> Client<'a> {
         let mut done = match self.step(number, step) {
             Ok(Some(done)) => done,
             Ok(None) => return,
-            Err(refusal) => return output.put(&line(&(number, Reply::Failed(Failure::from(refusal))))),
+            Err(refusal) => return output.put(&line(&(number, Reply::Failed(refusal.into())))),
         };
         match poll!(&mut done) {
             std::task::Poll::Ready(done) => self.tell(done, output),
@@ -162,39 +148,37 @@ impl<'a> Client<'a> {
 
     fn step(&mut self, number: u64, step: Step) -> Result<Option<BoxFuture<'a, Done>>, Refusal> {
         let backend = self.backend;
-        let answered = move |reply| Done::Answered(number, reply, Change::Nothing);
         Ok(Some(match step {
             Step::TryAcquire(claim) => self.try_acquire(number, claim)?,
-            Step::Renew { renewals, within } => self.renew(number, renewals, within)?,
+            Step::Renew(renewals, within) => self.renew(number, renewals, within)?,
             Step::Release(grant) => {
                 self.check(&grant.key)?;
                 async move {
                     let released = backend.release(&grant).await;
-                    let change = if released.is_ok() { Change::HoldsNoMore(grant) } else { Change::Nothing };
-                    Done::Answered(number, reply(released.map(Reply::Status)), change)
+                    let changes = released.iter().map(|_| (grant.clone(), None)).collect();
+                    Done(number, reply(released), changes)
                 }
                 .boxed()
             }
-            Step::Downgrade { writer, claim } => self.downgrade(number, writer, claim)?,
+            Step::Downgrade(writer, claim) => self.downgrade(number, writer, claim)?,
             Step::Inspect(key) => {
                 self.check(&key)?;
-                async move { answered(reply(backend.inspect(&key).await.map(Reply::Holders))) }.boxed()
+                answered(number, async move { backend.inspect(&key).await }).boxed()
             }
-            Step::List { prefix, after } => {
+            Step::List(prefix, after) => {
                 self.shared.policy.check(&self.peer.names, &prefix)?;
-                let list = async move { backend.list(&prefix, after.as_ref()).await };
-                list.map(move |page| answered(reply(page.map(Reply::Page)))).boxed()
+                answered(number, async move { backend.list(&prefix, after.as_ref()).await }).boxed()
             }
-            Step::ForceRelease { key, only } => {
+            Step::ForceRelease(key, only) => {
                 self.check(&key)?;
-                let force = async move { backend.force_release(&key, only).await };
-                force.map(move |of| answered(reply(of.map(Reply::Holders)))).boxed()
+                answered(number, async move { backend.force_release(&key, only).await }).boxed()
             }
-            Step::Subscribe(key) => self.subscribe(number, key)?,
+            Step::Subscribe(key) => {
+                self.subscribe(number, key)?;
+                return Ok(None);
+            }
             Step::Unsubscribe(number) => {
-                if let Some(subscription) = self.subscriptions.remove(&number) {
-                    subscription.abort();
-                }
+                self.subscriptions.remove(&number);
                 return Ok(None);
             }
         }))
@@ -225,7 +209,8 @@ impl<'a> Client<'a> {
             not_above(renewal.ttl)?;
         }
         let (backend, positions) = (self.backend, &self.shared.positions);
-        let is_asked: Vec<_> = renewals.iter().map(|renewal| positions.keep(&renewal.grant)).collect();
+        let is_asked: Vec<_> =
+            renewals.iter().map(|Renewal { grant, .. }| positions.keep(&grant.key, grant.owner)).collect();
         let asked = renewals.iter().zip(&is_asked).filter(|(_, is_asked)| **is_asked);
         let asked: Vec<_> = asked.map(|(renewal, _)| renewal.clone()).collect();
         let renew = async move {
@@ -248,10 +233,10 @@ impl<'a> Client<'a> {
     }
 
     /// Takes the place of this grant among what is counted, or a new one.
-    fn place(&mut self, grant: &GrantRef) -> Result<Option<Counted<'a>>, Refusal> {
+    fn place(&mut self, grant: &GrantRef) -> Result<Option<Counted>, Refusal> {
         match self.holds.remove(&(grant.key.clone(), grant.owner)) {
             Some(held) => Ok(held.counted),
-            None => self.shared.take(self.peer, 1).map(Some),
+            None => self.shared.take(self.peer, ONE_KEY).map(Some),
         }
     }
 
@@ -266,7 +251,7 @@ impl<'a> Client<'a> {
         Ok(())
     }
 
-    fn hold(&mut self, grant: GrantRef, ttl: Duration, (counted, asks): (Option<Counted<'a>>, Option<Position<'a>>)) {
+    fn hold(&mut self, grant: GrantRef, ttl: Duration, (counted, asks): (Option<Counted>, Option<Position<'a>>)) {
         let held = Held { ends: Instant::now() + ttl + AFTER, counted, asks, grant };
         self.holds.insert((held.grant.key.clone(), held.grant.owner), held);
     }
@@ -277,7 +262,8 @@ impl<'a> Client<'a> {
         self.holds.retain(|_, held| held.ends > now);
     }
 
-    fn subscribe(&mut self, number: u64, key: LockKey) -> Result<BoxFuture<'a, Done>, Refusal> {
+    /// Answers, and tells of a key from then on.
+    fn subscribe(&mut self, number: u64, key: LockKey) -> Result<(), Refusal> {
         self.check(&key)?;
         let limit = self.shared.policy.limits(&self.peer.names).keys;
         if self.subscriptions.len() >= limit {
@@ -288,88 +274,35 @@ impl<'a> Client<'a> {
         }
         let none = || Refusal::refused("the store has no notifications");
         let notifications = self.backend.notifications().ok_or_else(none)?;
-        let (subscriptions, id) = (&self.shared.subscriptions, self.id);
-        let begun = async move {
-            let begun = subscriptions.subscribe(notifications, &key, id).await;
-            Done::Subscribed(number, key, begun)
+        let (shared, id) = (self.shared, self.id);
+        let told = async move {
+            let joined = match shared.subscriptions.subscribe(notifications, &key, id).await {
+                Ok(joined) => joined,
+                Err(error) => return iter([Reply::Failed(passed_on(error))]).boxed(),
+            };
+            let told = joined.map(move |notification| {
+                if let Notification::Granted { owner, .. } = notification {
+                    shared.positions.keep(&key, owner);
+                }
+                Reply::Notified(notification)
+            });
+            let (subscribed, ended) = (Reply::done(&()), Reply::Notified(Notification::Ended));
+            iter([subscribed]).chain(told).chain(iter([ended])).boxed()
         };
-        Ok(self.abortable(number, begun))
-    }
-
-    /// A part of a subscription, which ends with it.
-    fn abortable(&mut self, number: u64, part: impl Future<Output = Done> + Send + 'a) -> BoxFuture<'a, Done> {
-        let (handle, registration) = AbortHandle::new_pair();
-        self.subscriptions.insert(number, handle);
-        Abortable::new(part, registration).map(|part| part.unwrap_or(Done::Unsubscribed)).boxed()
+        self.subscriptions.insert(number, told.flatten_stream().boxed());
+        Ok(())
     }
 
     /// Tells the client of what is done.
-    fn tell(&mut self, done: Done, output: &mut Outbox<impl AsyncWrite + Unpin>) {
-        let (number, reply) = match done {
-            Done::Unsubscribed => return,
-            Done::Answered(number, reply, change) => {
-                self.change(change);
-                (number, reply)
-            }
-            Done::Subscribed(number, key, Ok(subscription)) => {
-                self.listen(Listening { number, key, subscription });
-                (number, Reply::Subscribed)
-            }
-            Done::Subscribed(number, _, Err(error)) => {
-                self.subscriptions.remove(&number);
-                (number, Reply::Failed(error.into()))
-            }
-            Done::Notified(listening, notification) => {
-                let number = listening.number;
-                let is_foreign = match notification {
-                    Notification::Granted { owner, .. } => !self.is_told(&listening.key, owner),
-                    _ => false,
-                };
-                if notification == Notification::Ended {
-                    self.subscriptions.remove(&number);
-                } else {
-                    self.listen(listening);
-                }
-                if is_foreign {
-                    return;
-                }
-                (number, Reply::Notified(notification))
-            }
-        };
-        output.put(&line(&(number, reply)));
-    }
-
-    /// Whether a grant is this client's, which now knows of it. The owner id of somebody else is none of its business: who has it could
-    /// release the grant.
-    fn is_told(&mut self, key: &LockKey, owner: OwnerId) -> bool {
-        let held = self.holds.get_mut(&(key.clone(), owner));
-        held.map(|held| held.asks = None).is_some()
-    }
-
-    fn listen(&mut self, mut listening: Listening) {
-        let number = listening.number;
-        let next = async move {
-            let notification = listening.subscription.next().await;
-            Done::Notified(listening, notification)
-        };
-        let next = self.abortable(number, next);
-        self.under_way.push(next);
-    }
-
-    fn change(&mut self, change: Change) {
-        let told = match change {
-            Change::Nothing => return,
-            Change::HoldsNoMore(grant) => vec![(grant, None)],
-            Change::Holds(grant, ttl) => vec![(grant, Some(ttl))],
-            Change::Renewed(renewed) => renewed,
-        };
-        for (grant, left) in told {
+    fn tell(&mut self, Done(number, reply, changes): Done, output: &mut Outbox<impl AsyncWrite + Unpin>) {
+        for (grant, left) in changes {
             let before = self.holds.remove(&(grant.key.clone(), grant.owner));
             if let Some(ttl) = left {
-                let counted = before.map_or_else(|| self.shared.take(self.peer, 1).ok(), |held| held.counted);
+                let counted = before.map_or_else(|| self.shared.take(self.peer, ONE_KEY).ok(), |held| held.counted);
                 self.hold(grant, ttl, (counted, None));
             }
         }
+        output.put(&line(&(number, reply)));
     }
 
     /// Gives up what it asked for, since nobody would hear of a grant; and at once what a process held that has ended. Others would
@@ -397,20 +330,29 @@ fn not_above(ttl: Duration) -> Result<(), Refusal> {
     if ttl > LockOptions::MAX_TTL { Err(refused()) } else { Ok(()) }
 }
 
-fn reply(step: Result<Reply>) -> Reply {
-    step.unwrap_or_else(|error| Reply::Failed(error.into()))
+async fn answered(number: u64, step: impl Future<Output = Result<impl Serialize>>) -> Done {
+    Done(number, reply(step.await), Vec::new())
+}
+
+fn reply(step: Result<impl Serialize>) -> Reply {
+    step.map_or_else(|error| Reply::Failed(passed_on(error)), |done| Reply::done(&done))
+}
+
+/// If this agent ends, another may follow it.
+fn passed_on(error: Error) -> Error {
+    if error.kind() == ErrorKind::Closed { Refusal::ending().into() } else { error }
 }
 
 fn claimed(number: u64, claim: &Claim, attempt: Result<Attempt>, is_again: bool) -> Done {
-    let change = match &attempt {
-        Ok(Attempt::Granted { epoch }) => Change::Holds(claim.grant(*epoch), claim.ttl),
-        Ok(Attempt::Queued { .. }) => Change::Nothing,
-        Err(error) if error.kind() == ErrorKind::Indeterminate => Change::Nothing,
+    let changes = match &attempt {
+        Ok(Attempt::Granted { epoch }) => vec![(claim.grant(*epoch), Some(claim.ttl))],
+        Ok(Attempt::Queued { .. }) => Vec::new(),
+        Err(error) if error.kind() == ErrorKind::Indeterminate => Vec::new(),
         // Of the position that it has from before this says nothing: at the end of a wait it is asked once more, without waiting.
-        _ if is_again => Change::Nothing,
-        _ => Change::HoldsNoMore(claim.grant(None)),
+        _ if is_again => Vec::new(),
+        _ => vec![(claim.grant(None), None)],
     };
-    Done::Answered(number, reply(attempt.map(Reply::Attempt)), change)
+    Done(number, reply(attempt), changes)
 }
 
 fn renewed(number: u64, renewals: &[Renewal], statuses: Vec<Result<LeaseStatus>>) -> Done {
@@ -418,7 +360,7 @@ fn renewed(number: u64, renewals: &[Renewal], statuses: Vec<Result<LeaseStatus>>
         let left = |status: &LeaseStatus| (*status == LeaseStatus::Held).then_some(renewal.ttl);
         status.as_ref().ok().map(|status| (renewal.grant.clone(), left(status)))
     };
-    let change = Change::Renewed(renewals.iter().zip(&statuses).filter_map(told).collect());
-    let statuses = statuses.into_iter().map(|status| status.map_err(Failure::from)).collect();
-    Done::Answered(number, Reply::Statuses(statuses), change)
+    let changes = renewals.iter().zip(&statuses).filter_map(told).collect();
+    let statuses: Vec<_> = statuses.into_iter().map(|status| status.map_err(passed_on)).collect();
+    Done(number, Reply::done(&statuses), changes)
 }

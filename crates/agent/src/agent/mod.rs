@@ -1,5 +1,13 @@
 //! The agent: one connection to the store, and a Unix socket for all processes of a host.
 
+mod peer;
+mod positions;
+mod shared;
+mod socket;
+mod steps;
+mod subscriptions;
+mod systemd;
+
 use std::collections::HashMap;
 use std::future::pending;
 use std::io;
@@ -16,20 +24,23 @@ use tokio::net::{UnixListener, UnixStream};
 use tokio::sync::watch;
 use tokio::task::JoinSet;
 
+use self::peer::{Peer, accounts};
+use self::positions::Positions;
+use self::shared::{Counted, Shared};
+use self::socket::{Socket, bind};
+use self::subscriptions::Subscriptions;
+use self::systemd::{Handed, from_memory, handed, in_memory};
 use crate::connection::{Begin, End, Stop, Suspended, serve};
-use crate::peer::{Peer, accounts};
 use crate::policy::{Limits, Policy};
-use crate::positions::Positions;
-use crate::protocol::{Refusal, Request};
-use crate::shared::{Counted, Shared};
-use crate::socket::{Socket, bind};
-use crate::steps;
-use crate::subscriptions::Subscriptions;
-use crate::systemd::{Handed, Systemd, from_memory, handed, in_memory};
+use crate::protocol::Request;
+
+pub use self::systemd::Systemd;
 
 /// The name under which systemd stores what the connections were, and the beginning of the names of their sockets.
 const STORED: &str = "leasehold-connections";
 const STORED_SOCKET: &str = "leasehold-connection-";
+
+const ONE_CONNECTION: Limits = Limits { keys: 0, connections: 1 };
 
 /// Grants locks to the processes of this host, each on a connection of its own.
 #[derive(Debug)]
@@ -41,30 +52,18 @@ pub struct Agent {
     connections: JoinSet<Option<Left>>,
 }
 
-/// What became of the clients when the agent was told to end.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Stopped {
-    /// What was held is released.
-    Released,
-    /// systemd keeps so many connections for the next process of the service.
-    HandedOver(usize),
-}
-
 /// A connection that was suspended: its socket, and what it was.
-#[derive(Debug)]
-struct Left {
-    stream: StdStream,
-    suspended: Box<Suspended>,
-}
+type Left = (StdStream, Suspended);
 
 impl Agent {
-    /// An agent for this store, with these rules.
+    /// An agent for this store, with these rules. It tells its clients where the store is, a text without a password: by that they know
+    /// an agent of another store, at which what they hold would be free.
     #[must_use]
-    pub fn new(locks: Locks, policy: Policy, systemd: Systemd) -> Self {
+    pub fn new(locks: Locks, place: &str, policy: Policy, systemd: Systemd) -> Self {
         let positions = Positions::default();
         let shared = Arc::new(Shared {
             locks,
-            place: None,
+            place: place.to_owned(),
             policy,
             usage: Mutex::default(),
             subscriptions: Subscriptions::of(&positions),
@@ -73,35 +72,23 @@ impl Agent {
         Self { shared, systemd, stop: watch::Sender::new(None), connections: JoinSet::new() }
     }
 
-    /// This agent, which tells its clients where the store is: a text without a password. By that they know an agent of another store,
-    /// at which what they hold would be free.
+    /// What whoever starts it should know: that a restart releases what is held, although systemd would keep the connections; and whom the
+    /// policy names although this host does not know them, so that their lines allow nobody anything.
     #[must_use]
-    pub fn at(mut self, place: impl Into<String>) -> Self {
-        if let Some(shared) = Arc::get_mut(&mut self.shared) {
-            shared.place = Some(place.into());
-        }
-        self
-    }
-
-    /// Why a restart releases what is held, although systemd would keep the connections. `None` where it does not.
-    #[must_use]
-    pub fn why_not_handed_over(&self) -> Option<&'static str> {
-        let why = self.shared.locks.capabilities().why_not(Capability::Detach)?;
-        (self.systemd.room() > 0).then_some(why)
-    }
-
-    /// Whom the policy names although this host does not know them: their lines allow nobody anything.
-    #[must_use]
-    pub fn strangers(&self) -> Vec<String> {
-        self.shared.policy.strangers(&accounts("/etc/passwd"), &accounts("/etc/group"))
+    pub fn warnings(&self) -> Vec<String> {
+        let why = self.shared.locks.capabilities().why_not(Capability::Detach).filter(|_| self.systemd.room() > 0);
+        let releases = why.map(|why| format!("a restart releases what is held: {why}"));
+        let strangers = self.shared.policy.strangers(&accounts("/etc/passwd"), &accounts("/etc/group"));
+        let unknown = |who| format!("the policy names {who}, whom /etc/passwd and /etc/group do not know");
+        releases.into_iter().chain(strangers.into_iter().map(unknown)).collect()
     }
 
     /// Serves at the socket that systemd hands over, else at one at `path`, until `told_to_end`. Then either everything is
-    /// released, or systemd keeps the connections and the locks for the next process.
+    /// released, or systemd keeps so many connections as this answers, and their locks, for the next process.
     ///
     /// # Errors
     /// When there is no listening at the socket, or systemd hands over what is none.
-    pub async fn run(mut self, path: &Path, told_to_end: impl Future<Output = ()>) -> io::Result<Stopped> {
+    pub async fn run(mut self, path: &Path, told_to_end: impl Future<Output = ()>) -> io::Result<usize> {
         let (listener, _removed_at_the_end) = self.open(path)?;
         self.systemd.notify("READY=1")?;
         let mut told_to_end = std::pin::pin!(told_to_end);
@@ -128,14 +115,14 @@ impl Agent {
     /// Goes on with the connections of the process before, and begins to listen.
     fn open(&mut self, path: &Path) -> io::Result<(UnixListener, Option<Socket>)> {
         let (stored, mut sockets): (Vec<_>, Vec<_>) =
-            handed()?.into_iter().partition(|handed| handed.name.starts_with(STORED_SOCKET) || handed.name == STORED);
+            handed()?.into_iter().partition(|(name, _)| name.starts_with(STORED_SOCKET) || name == STORED);
         self.go_on_with(stored)?;
         let (listener, socket) = match (sockets.pop(), sockets.is_empty()) {
             (None, _) => {
                 let (listener, socket) = bind(path)?;
                 (listener, Some(socket))
             }
-            (Some(Handed { fd, .. }), true) if socket_acceptconn(&fd)? => (fd.into(), None),
+            (Some((_, fd)), true) if socket_acceptconn(&fd)? => (fd.into(), None),
             _ => return Err(io::Error::other("systemd hands over something else than one listening socket")),
         };
         listener.set_nonblocking(true)?;
@@ -144,8 +131,8 @@ impl Agent {
 
     fn go_on_with(&mut self, stored: Vec<Handed>) -> io::Result<()> {
         let mut sockets = HashMap::new();
-        let mut connections: Vec<(String, Box<Suspended>)> = Vec::new();
-        for Handed { name, fd } in stored {
+        let mut connections: Vec<(String, Suspended)> = Vec::new();
+        for (name, fd) in stored {
             self.systemd.forget(&name)?;
             if name == STORED {
                 connections = serde_json::from_slice(&from_memory(fd)?)?;
@@ -163,8 +150,8 @@ impl Agent {
             stream.set_nonblocking(true)?;
             let stream = UnixStream::from_std(stream)?;
             let peer = Peer::of(&stream.peer_cred()?);
-            self.shared.count(&peer, Limits { keys: 0, connections: 1 });
-            self.spawn(stream, peer, begin);
+            let (counted, _) = self.shared.count(&peer, ONE_CONNECTION);
+            self.spawn(stream, peer, counted, begin);
         }
         Ok(())
     }
@@ -181,22 +168,19 @@ impl Agent {
     fn welcome(&mut self, stream: UnixStream) {
         let Ok(credentials) = stream.peer_cred() else { return };
         let peer = Peer::of(&credentials);
-        let limit = self.shared.policy.limits(&peer.names).connections;
-        if self.shared.count(&peer, Limits { keys: 0, connections: 1 }).connections > limit {
-            self.shared.discount(peer.uid, Limits { keys: 0, connections: 1 });
-            let refusal = Refusal::full(format!("a user has {limit} connections at most"));
+        match self.shared.take(&peer, ONE_CONNECTION) {
+            Ok(counted) => self.spawn(stream, peer, counted, Begin::Ask),
             // Nothing was written before, so that there is room for it.
-            let _ = stream.try_write(&refusal.at_the_door());
-            return;
+            Err(refusal) => drop(stream.try_write(&refusal.at_the_door())),
         }
-        self.spawn(stream, peer, Begin::Ask);
     }
 
-    fn spawn(&mut self, stream: UnixStream, peer: Peer, begin: Begin) {
-        self.connections.spawn(connection(stream, peer, begin, Arc::clone(&self.shared), self.stop.subscribe()));
+    fn spawn(&mut self, stream: UnixStream, peer: Peer, counted: Counted, begin: Begin) {
+        let (shared, told) = (Arc::clone(&self.shared), self.stop.subscribe());
+        self.connections.spawn(connection(stream, (peer, counted), begin, shared, told));
     }
 
-    async fn end(mut self) -> io::Result<Stopped> {
+    async fn end(mut self) -> io::Result<usize> {
         // A socket for each connection, and what they were.
         let has_room = self.connections.len() < self.systemd.room();
         self.stop.send_replace(Some(if has_room { Stop::Suspend } else { Stop::Release }));
@@ -205,28 +189,27 @@ impl Agent {
             left.extend(ended.ok().flatten());
         }
         if left.is_empty() {
-            return Ok(Stopped::Released);
+            return Ok(0);
         }
         let named = left.into_iter().enumerate().map(|(at, left)| (format!("{STORED_SOCKET}{at}"), left));
         let (sockets, connections): (Vec<_>, Vec<_>) =
-            named.map(|(name, Left { stream, suspended })| ((name.clone(), stream), (name, suspended))).unzip();
+            named.map(|(name, (stream, suspended))| ((name.clone(), stream), (name, suspended))).unzip();
         self.systemd.store(STORED, in_memory(&serde_json::to_vec(&connections)?)?.as_fd())?;
         for (name, stream) in &sockets {
             self.systemd.store(name, stream.as_fd())?;
         }
-        Ok(Stopped::HandedOver(sockets.len()))
+        Ok(sockets.len())
     }
 }
 
 /// One client, from its first line to its end.
 async fn connection(
     mut stream: UnixStream,
-    peer: Peer,
+    (peer, _counted): (Peer, Counted),
     begin: Begin,
     shared: Arc<Shared>,
     mut told: watch::Receiver<Option<Stop>>,
 ) -> Option<Left> {
-    let _connection = Counted { shared: &shared, uid: peer.uid, what: Limits { keys: 0, connections: 1 } };
     let stop = async {
         let told = told.wait_for(Option::is_some).await.ok().and_then(|told| *told);
         told.unwrap_or(Stop::Release)
@@ -234,8 +217,8 @@ async fn connection(
     let admit = |request: &mut Request| shared.admit(&peer, request);
     let mut stop = std::pin::pin!(stop);
     match serve(stream.split(), begin, &shared.locks, admit, &mut stop).await {
-        End::Suspended(suspended) => return Some(Left { stream: stream.into_std().ok()?, suspended }),
-        End::Steps(asked) => steps::serve(stream.split(), *asked, &shared, &peer, stop).await,
+        End::Suspended(suspended) => return Some((stream.into_std().ok()?, suspended)),
+        End::Steps(version, rest) => steps::serve(stream.split(), (version, rest), &shared, &peer, stop).await,
         _ => {}
     }
     // Not only closed: of a connection that was handed over, this process has a second descriptor.

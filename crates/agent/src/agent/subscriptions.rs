@@ -2,15 +2,17 @@
 //! what concerns all.
 
 use std::collections::{HashMap, VecDeque};
+use std::pin::Pin;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::task::{Context, Poll};
 
-use async_trait::async_trait;
+use futures::Stream;
 use futures::future::{AbortHandle, abortable};
 use leasehold_core::{LockKey, Notification, Notifications, Result, Subscription};
 use tokio::sync::mpsc::{Receiver, Sender, channel};
 
-use crate::positions::{ClientId, Positions};
+use super::positions::{ClientId, Positions};
 
 /// So many notifications of a key are kept for a client that does not read, and for one that subscribes after its claim was granted.
 const KEPT: usize = 64;
@@ -35,8 +37,8 @@ struct Key {
     end: AbortHandle,
 }
 
-/// What one client hears.
-struct Joined {
+/// What one client hears, until the store tells no more.
+pub(crate) struct Joined {
     all: Subscriptions,
     key: LockKey,
     number: u64,
@@ -50,14 +52,9 @@ impl Subscriptions {
     }
 
     /// Subscribes to a key, by way of what another client has subscribed to, if that is there.
-    pub(crate) async fn subscribe(
-        &self,
-        store: &dyn Notifications,
-        key: &LockKey,
-        client: ClientId,
-    ) -> Result<Box<dyn Subscription>> {
+    pub(crate) async fn subscribe(&self, store: &dyn Notifications, key: &LockKey, client: ClientId) -> Result<Joined> {
         if let Some(there) = self.keys().get_mut(key) {
-            return Ok(Box::new(self.join(there, key, client)));
+            return Ok(self.join(there, key, client));
         }
         let subscription = store.subscribe(key).await?;
         let mut keys = self.keys();
@@ -68,7 +65,7 @@ impl Subscriptions {
             tokio::spawn(passed_on);
             Key { number, clients: HashMap::new(), grants: VecDeque::new(), end }
         });
-        Ok(Box::new(self.join(there, key, client)))
+        Ok(self.join(there, key, client))
     }
 
     fn join(&self, there: &mut Key, key: &LockKey, client: ClientId) -> Joined {
@@ -85,20 +82,17 @@ impl Subscriptions {
             let notification = subscription.next().await;
             let mut keys = self.keys();
             let Some(there) = keys.get_mut(&key).filter(|there| there.number == number) else { return };
+            if notification == Notification::Ended {
+                keys.remove(&key);
+                return;
+            }
             for (_, tell) in there.clients.values().filter(|(client, _)| self.is_for(*client, &key, &notification)) {
                 // Whoever has so many to read asks the store after the first.
                 let _ = tell.try_send(notification);
             }
-            match notification {
-                Notification::Freed => {}
-                Notification::Granted { .. } => {
-                    there.grants.push_back(notification);
-                    there.grants.drain(..there.grants.len().saturating_sub(KEPT));
-                }
-                Notification::Ended => {
-                    keys.remove(&key);
-                    return;
-                }
+            if notification != Notification::Freed {
+                there.grants.push_back(notification);
+                there.grants.drain(..there.grants.len().saturating_sub(KEPT));
             }
         }
     }
@@ -119,10 +113,10 @@ impl Subscriptions {
     }
 }
 
-#[async_trait]
-impl Subscription for Joined {
-    async fn next(&mut self) -> Notification {
-        self.told.recv().await.unwrap_or(Notification::Ended)
+impl Stream for Joined {
+    type Item = Notification;
+    fn poll_next(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<Notification>> {
+        self.told.poll_recv(context)
     }
 }
 
@@ -141,6 +135,8 @@ impl Drop for Joined {
 mod tests {
     use std::time::Duration;
 
+    use async_trait::async_trait;
+    use futures::StreamExt;
     use leasehold_core::{Claim, GrantRef, Mode};
     use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
     use tokio::task::yield_now;
@@ -188,16 +184,16 @@ mod tests {
         for notification in [granted_two, granted_one, Notification::Freed] {
             tell(notification);
         }
-        assert_eq!((first.next().await, first.next().await), (granted_one, Notification::Freed));
+        assert_eq!((first.next().await, first.next().await), (Some(granted_one), Some(Notification::Freed)));
         let mut second = all.subscribe(&store, &key, theirs).await.unwrap();
         tell(Notification::Freed);
-        assert_eq!((second.next().await, second.next().await), (granted_two, Notification::Freed));
+        assert_eq!((second.next().await, second.next().await), (Some(granted_two), Some(Notification::Freed)));
         assert_eq!(store.0.lock().unwrap().len(), 1);
 
         // Nobody hears of the end who comes after it.
         tell(Notification::Ended);
-        assert_eq!((first.next().await, second.next().await), (Notification::Freed, Notification::Ended));
-        assert_eq!(first.next().await, Notification::Ended);
+        assert_eq!((first.next().await, second.next().await), (Some(Notification::Freed), None));
+        assert_eq!(first.next().await, None);
         let _new = all.subscribe(&store, &key, ours).await.unwrap();
         assert_eq!(store.0.lock().unwrap().len(), 2);
         drop((first, second));
@@ -222,9 +218,9 @@ mod tests {
         assert_eq!(all.keys()[&key].grants.len(), KEPT);
         tell.send(Notification::Ended).unwrap();
         for _ in 0..KEPT {
-            assert_eq!(slow.next().await, Notification::Freed);
+            assert_eq!(slow.next().await, Some(Notification::Freed));
         }
-        assert_eq!(slow.next().await, Notification::Ended);
+        assert_eq!(slow.next().await, None);
 
         let last = all.subscribe(&store, &key, client).await.unwrap();
         let tell = store.0.lock().unwrap()[1].clone();

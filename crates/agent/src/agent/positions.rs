@@ -74,9 +74,10 @@ impl Positions {
         }
     }
 
-    /// For a renewal: its client counts on what it was granted, so that no connection gives it up from now on. False if it was given up.
-    pub(crate) fn keep(&self, grant: &GrantRef) -> bool {
-        let of = (grant.key.clone(), grant.owner);
+    /// For a renewal, or a client that is told of its grant: it counts on that, so that no connection gives it up from now on. False if
+    /// it was given up.
+    pub(crate) fn keep(&self, key: &LockKey, owner: OwnerId) -> bool {
+        let of = (key.clone(), owner);
         let mut newest = self.newest();
         let is_given_up = newest.claims.get(&of) == Some(&State::GivenUp);
         if !is_given_up {
@@ -138,10 +139,13 @@ mod tests {
         assert!(!before.give_up());
         assert!(again.give_up());
         assert_eq!(positions.client_of(&claim.key, claim.owner), None);
-        assert!(take().is_none() && !positions.keep(&claim));
+        assert!(take().is_none() && !positions.keep(&claim.key, claim.owner));
         tokio::time::advance(KNOWN * 2).await;
         let renewed = take().unwrap();
-        assert!(positions.keep(&claim) && !renewed.give_up(), "what is renewed on another connection is kept");
+        assert!(
+            positions.keep(&claim.key, claim.owner) && !renewed.give_up(),
+            "what is renewed on another connection is kept"
+        );
         drop(take().unwrap());
         assert!(positions.newest().claims.is_empty(), "of those that end nothing stays");
     }

@@ -23,11 +23,7 @@ pub struct Systemd {
 }
 
 /// A descriptor that was handed over, and its name.
-#[derive(Debug)]
-pub(crate) struct Handed {
-    pub(crate) name: String,
-    pub(crate) fd: OwnedFd,
-}
+pub(crate) type Handed = (String, OwnedFd);
 
 impl Systemd {
     /// What the environment says.
@@ -89,9 +85,7 @@ pub(crate) fn handed() -> io::Result<Vec<Handed>> {
     let ours = pidfd_open(getpid(), PidfdFlags::empty())?;
     // A number is made a descriptor without `unsafe` by asking the kernel for a copy.
     let copy = |number| pidfd_getfd(&ours, number, PidfdGetfdFlags::empty());
-    (FIRST..FIRST.saturating_add(count))
-        .map(|number| Ok(Handed { name: names.next().unwrap_or_default(), fd: copy(number)? }))
-        .collect()
+    (FIRST..FIRST.saturating_add(count)).map(|number| Ok((names.next().unwrap_or_default(), copy(number)?))).collect()
 }
 
 fn number<T: std::str::FromStr>(variable: &str) -> Option<T> {
