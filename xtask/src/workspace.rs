@@ -92,6 +92,11 @@ pub(crate) fn target() -> PathBuf {
 pub(crate) fn cargo() -> Command {
     let mut cargo = Command::new(env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
     cargo.current_dir(root());
+    // Of what cargo tells this program about itself: the build of `ring`, and of all that needs it, would begin anew.
+    for (name, _) in env::vars_os().filter(|(name, _)| name.to_string_lossy().starts_with("CARGO_PKG_")) {
+        cargo.env_remove(name);
+    }
+    cargo.env_remove("CARGO_MANIFEST_DIR");
     cargo
 }
 

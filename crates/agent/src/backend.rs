@@ -1,4 +1,3 @@
-use std::fmt;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
@@ -16,6 +15,7 @@ use crate::client::Connection;
 use crate::wire::{Served, Step};
 
 /// The [`Backend`] behind [`AgentLocks`](crate::AgentLocks): the steps of the store that an agent serves.
+#[derive(Debug)]
 pub struct AgentBackend {
     path: PathBuf,
     served: Served,
@@ -135,14 +135,5 @@ impl Notifications for AgentBackend {
         let (sent, notified) = self.connection().await?.subscribe(key)?;
         sent.answer::<()>(self.answers_within()).await?;
         Ok(Box::new(notified))
-    }
-}
-
-impl fmt::Debug for AgentBackend {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("AgentBackend")
-            .field("path", &self.path)
-            .field("store", &self.served.store)
-            .finish_non_exhaustive()
     }
 }

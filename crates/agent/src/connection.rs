@@ -26,6 +26,9 @@ const LOOK_BOUND: Duration = Duration::from_secs(1);
 /// Renewals that prolong a lease by less are not told.
 const UNTOLD_RENEWAL: Duration = Duration::from_millis(5);
 
+/// How long a lock that the server ends is kept for a client that does not read.
+const UNREAD: Duration = Duration::from_secs(1);
+
 /// How a connection begins.
 #[derive(Debug)]
 pub enum Begin {
@@ -107,6 +110,7 @@ pub async fn serve<A>(
         heard: Instant::now(),
         told_until: None,
         told_losing: false,
+        told_of_loss: false,
     };
     let Err(mut end) = connection.run(begin, locks, admit).await;
     match &mut end {
@@ -114,7 +118,9 @@ pub async fn serve<A>(
             *rest = Rest { read: connection.input.rest(), unsent: connection.output.rest() };
         }
         ended => {
-            connection.output.put(&ended.line());
+            if !connection.told_of_loss {
+                connection.output.put(&ended.line());
+            }
             connection.output.finish().await;
         }
     }
@@ -145,6 +151,7 @@ struct Connection<'s, R, W, S> {
     heard: Instant,
     told_until: Option<Moment>,
     told_losing: bool,
+    told_of_loss: bool,
 }
 
 /// What a connection waits for.
@@ -257,15 +264,26 @@ where
             let end = match event {
                 Event::Nothing => continue,
                 Event::Lock(_) | Event::Steps(_) => second_request(),
-                Event::Stop(Stop::Release) => End::Lost(LossReason::Shutdown.as_str()),
-                Event::Stop(Stop::Suspend) => match grant.detach(locks).await {
+                Event::Stop(Stop::Suspend) if grant.can_be_detached(locks) => match grant.detach() {
                     Some(texts) => return suspended(asked, Some(texts)),
                     None => return End::Lost(LossReason::Shutdown.as_str()),
                 },
+                Event::Stop(_) => End::Lost(LossReason::Shutdown.as_str()),
                 Event::End(end) => end,
             };
+            if let End::Lost(_) = end {
+                self.tell_of_loss(&end).await;
+            }
             return released(grant, end).await;
         }
+    }
+
+    /// The client learns of a loss before anybody else can have the lock, unless it does not read.
+    async fn tell_of_loss(&mut self, lost: &End) {
+        self.output.put(&lost.line());
+        let all = async { while !self.output.is_empty() && self.output.send().await.is_ok() {} };
+        let _ = timeout(UNREAD, all).await;
+        self.told_of_loss = true;
     }
 
     fn tell_of(&mut self, grant: &Grant) {
@@ -377,7 +395,8 @@ mod tests {
     use leasehold_core::{LockerExt, Memory};
     use leasehold_testkit::{Deadline, PATIENCE, corpus};
     use serde_json::Value;
-    use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader, duplex, split};
+    use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader, duplex, split};
+    use tokio::sync::oneshot;
 
     use super::*;
 
@@ -461,5 +480,36 @@ mod tests {
             let page = runtime.block_on(memory.list("", None)).unwrap();
             assert!(page.keys.is_empty(), "{page:?}");
         });
+    }
+
+    #[tokio::test]
+    async fn a_client_is_told_of_a_loss_before_the_lock_is_free() {
+        let memory = Memory::new();
+        let locks = Locks::shared(memory.clone());
+        // Smaller than the line about the loss.
+        let (client, server) = duplex(8);
+        let (stop, stopped) = oneshot::channel();
+        let request = Box::new(Request { lock: Some("k".to_owned()), ..Request::default() });
+        let serving = tokio::spawn(async move {
+            let stop = async { stopped.await.unwrap() };
+            serve(split(server), Begin::With(request), &locks, |_| Ok(()), stop).await
+        });
+        let mut client = BufReader::with_capacity(1, client);
+        for _ in 0..2 {
+            client.read_line(&mut String::new()).await.unwrap();
+        }
+        let key = LockKey::new("k").unwrap();
+        let is_held = async || !memory.inspect(&key).await.unwrap().holders.is_empty();
+        let told = Instant::now();
+        stop.send(Stop::Release).unwrap();
+        while told.elapsed() < UNREAD / 4 {
+            assert!(is_held().await || told.elapsed() >= UNREAD, "nobody was told of the loss");
+            sleep(Duration::from_millis(5)).await;
+        }
+        let mut last = String::new();
+        client.read_to_string(&mut last).await.unwrap();
+        assert_eq!(last, "{\"lost\":\"shutdown\"}\n");
+        assert!(matches!(serving.await.unwrap(), End::Lost("shutdown")));
+        assert!(!is_held().await);
     }
 }

@@ -95,16 +95,13 @@ impl Grant {
         tokio::time::timeout(RELEASE_BOUND, all).await.unwrap_or_else(|_| Err(silence()))
     }
 
-    /// The texts with which another process can take it over. `None`, and all is released, where that cannot be.
-    pub(crate) async fn detach(self, locks: &Locks) -> Option<Vec<String>> {
-        match self {
-            Self::Exclusive(guards) if locks.capabilities().has(Capability::Detach) => {
-                guards.into_iter().map(|guard| Some(guard.detach()?.expose())).collect()
-            }
-            kept => {
-                let _ = kept.release().await;
-                None
-            }
-        }
+    pub(crate) fn can_be_detached(&self, locks: &Locks) -> bool {
+        matches!(self, Self::Exclusive(_)) && locks.capabilities().has(Capability::Detach)
+    }
+
+    /// The texts with which another process can take it over. `None` where one of its locks was lost: the others are released.
+    pub(crate) fn detach(self) -> Option<Vec<String>> {
+        let Self::Exclusive(guards) = self else { return None };
+        guards.into_iter().map(|guard| Some(guard.detach()?.expose())).collect()
     }
 }

@@ -42,11 +42,8 @@ pub struct Limits {
     pub connections: usize,
 }
 
-impl Default for Limits {
-    fn default() -> Self {
-        Self { keys: 100, connections: 100 }
-    }
-}
+/// Where no line names a limit.
+const LIMIT: usize = 100;
 
 /// By which names and numbers a client is known.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -96,10 +93,9 @@ impl Policy {
 
     /// The limits of a user: the largest of those that the lines for it name, else the default.
     pub(crate) fn limits(&self, names: &Names) -> Limits {
-        let Limits { keys, connections } = Limits::default();
         Limits {
-            keys: self.of(names).filter_map(|rule| rule.keys).max().unwrap_or(keys),
-            connections: self.of(names).filter_map(|rule| rule.connections).max().unwrap_or(connections),
+            keys: self.of(names).filter_map(|rule| rule.keys).max().unwrap_or(LIMIT),
+            connections: self.of(names).filter_map(|rule| rule.connections).max().unwrap_or(LIMIT),
         }
     }
 
@@ -170,7 +166,7 @@ mod tests {
             assert_eq!(policy.check(who, key).is_ok(), allowed, "{who:?} {key}");
         }
         assert_eq!(policy.limits(&ada), Limits { keys: 2, connections: 3 });
-        assert_eq!(policy.limits(&grace), Limits { keys: 1, ..Limits::default() });
+        assert_eq!(policy.limits(&grace), Limits { keys: 1, connections: LIMIT });
         assert!(Policy::open().check(&grace, "any").is_ok());
         assert!(Policy::parse("").unwrap().check(&ada, "any").is_err());
     }

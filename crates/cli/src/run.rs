@@ -307,7 +307,16 @@ impl Job<'_> {
         let left = lease_left(guard.remaining());
         let silence = || Error::new(ErrorKind::Indeterminate, "release").with_backend(self.backend()).key(&key);
         let outcome = tokio::time::timeout(RELEASE_BOUND, guard.release()).await;
-        let outcome = outcome.unwrap_or_else(|_| Err(silence().detail("the store gave no answer")));
+        let silent = || Err(silence().detail("the store gave no answer"));
+        let outcome = match outcome.unwrap_or_else(|_| silent()) {
+            // It was held when the command ended; its lease ended while the store did not answer.
+            Ok(ReleaseOutcome::AlreadyLost(LossReason::Expired | LossReason::Unreachable))
+                if left.is_some_and(|left| !left.is_zero()) =>
+            {
+                silent()
+            }
+            outcome => outcome,
+        };
         self.report.released(&key, held_for, &outcome, left);
         match outcome {
             Ok(ReleaseOutcome::AlreadyLost(reason)) => Some(reason),

@@ -76,6 +76,9 @@ pub trait Backend: fmt::Debug + Send + Sync + 'static {
     /// Prolongs each lease to `ttl` from the moment at which the store executes the step, if the store still has that owner.
     /// A renewal never creates a grant that is gone.
     ///
+    /// Where owners are no sessions, a lease is its owner's, whichever process asks: an agent that was started anew goes on with the
+    /// leases of the one before.
+    ///
     /// A store with a queue ([`Capability::Queue`](crate::Capability::Queue)) compares the epoch of the grant, too: its waiters
     /// keep one owner id until they are granted, and a late claim with that id may have begun another lease.
     ///

@@ -64,7 +64,7 @@ impl Subscription for Watched {
             let is_whole_line = !range.1.is_empty();
             tokio::select! {
                 // Another of this process waits, or is the first that does, and is behind another entry.
-                () = another(&self.store, &self.key, &waiters, &mut self.changes) => self.stream = None,
+                () = another(&self.store, &self.key, (&waiters, &self.told), &mut self.changes) => self.stream = None,
                 deleted = deleted(&self.store, &mut self.stream, range, self.revision) => match deleted {
                     Ok(revision) => {
                         self.stream = None;
@@ -104,11 +104,19 @@ impl Watched {
     }
 }
 
-/// Waits until others of this process wait for the key than before. That others wait for other keys says nothing.
-async fn another(store: &Store, key: &LockKey, waiters: &Waiters, changes: &mut watch::Receiver<()>) {
+/// Waits until others of this process wait for the key than before. That others wait for other keys says nothing, and neither does
+/// that one is gone who was told of its grant: nobody watches on its behalf.
+async fn another(
+    store: &Store,
+    key: &LockKey,
+    (waiters, told): (&Waiters, &[OwnerId]),
+    changes: &mut watch::Receiver<()>,
+) {
+    let untold =
+        |waiters: &Waiters| -> Waiters { waiters.iter().filter(|(owner, _)| !told.contains(owner)).copied().collect() };
     // There is no error while there is the store.
     while changes.changed().await.is_ok() {
-        if store.waiters(key) != *waiters {
+        if untold(&store.waiters(key)) != untold(waiters) {
             return;
         }
     }

@@ -31,12 +31,12 @@ pub(crate) async fn renew(store: &Store, renewals: &[Renewal], within: Duration)
 async fn some(store: &Store, renewals: &[Renewal]) -> Result<Vec<Result<LeaseStatus>>> {
     let base = store.base(RENEW).await?;
     let names = |grant: &GrantRef| names(store, grant).map(|name| Operation::get_one(&name));
-    // Without its base, nothing of the namespace is there: then nothing is read, and nothing is held.
-    let compare = vec![Compare::value(&store.names().base(), &base.text())];
-    let success = renewals.iter().flat_map(|renewal| names(&renewal.grant)).collect();
-    let answer = store.txn(RENEW, false, TxnRequest { compare, success, failure: Vec::new() }).await?;
-    let mut reads = answer.reads().into_iter();
-    let entries = renewals.iter().map(|renewal| read(store, base, &renewal.grant, &mut reads)).collect::<Vec<_>>();
+    let mut reads = reads(store, base, renewals.iter().flat_map(|renewal| names(&renewal.grant)).collect()).await?;
+    let mut read = |renewal: &Renewal| {
+        let places = reads.next().into_iter().chain(reads.next()).flatten().collect();
+        read(store, base, &renewal.grant, (places, reads.next().unwrap_or_default()))
+    };
+    let entries = renewals.iter().map(&mut read).collect::<Vec<_>>();
     let kept = |(renewal, entry): (&Renewal, &Result<Entry, Gone>)| {
         let is_kept = |entry: &&Entry| entry.text.ttl == seconds(renewal.ttl) && !store.is_unsettled(entry.owner);
         entry.as_ref().ok().filter(is_kept).map(|entry| entry.lease)
@@ -50,16 +50,23 @@ async fn some(store: &Store, renewals: &[Renewal]) -> Result<Vec<Result<LeaseSta
         async move {
             match entry {
                 Ok(_) if kept => Ok(LeaseStatus::Held),
-                Ok(_) => prolong(store, base, renewal).await,
-                Err(Gone::Status(status)) => Ok(status),
                 Err(Gone::Odd(error)) => Err(error),
+                // What is missing may be in the place of another process, such as an agent before this one.
+                Ok(_) | Err(Gone::Missing(_) | Gone::Replaced) => prolong(store, base, renewal).await,
             }
         }
     });
     Ok(join_all(status).await)
 }
 
-/// Of the two places that the entry of a grant may have, and of the mark that it was released by force.
+/// What is there under the base of the namespace. Without that, nothing of the namespace is there: nothing is read, and nothing is held.
+async fn reads(store: &Store, base: Base, success: Vec<Operation>) -> Result<impl Iterator<Item = Vec<KeyValue>>> {
+    let compare = vec![Compare::value(&store.names().base(), &base.text())];
+    let answer = store.txn(RENEW, false, TxnRequest { compare, success, failure: Vec::new() }).await?;
+    Ok(answer.reads().into_iter())
+}
+
+/// Of the two places that this process has for the entry of a grant, and of the mark that it was released by force.
 fn names(store: &Store, grant: &GrantRef) -> [Vec<u8>; 3] {
     let GrantRef { key, mode, owner, .. } = grant;
     let named_after_it = store.names().entry(key, *mode, *owner);
@@ -67,7 +74,10 @@ fn names(store: &Store, grant: &GrantRef) -> [Vec<u8>; 3] {
 }
 
 enum Gone {
-    Status(LeaseStatus),
+    /// There is no entry of its owner.
+    Missing(LeaseStatus),
+    /// Its owner has a grant under another epoch.
+    Replaced,
     Odd(Error),
 }
 
@@ -76,17 +86,14 @@ fn read(
     store: &Store,
     base: Base,
     grant: &GrantRef,
-    reads: &mut impl Iterator<Item = Vec<KeyValue>>,
+    (places, mark): (Vec<KeyValue>, Vec<KeyValue>),
 ) -> Result<Entry, Gone> {
-    let places = reads.next().into_iter().chain(reads.next()).flatten().collect();
-    let mark = reads.next().unwrap_or_default();
     let places = Entry::read_all(RENEW, store.names(), places).map_err(Gone::Odd)?;
-    let Some(entry) = places.into_iter().find(|entry| entry.owner == grant.owner) else {
-        store.settled(grant.owner);
-        return Err(Gone::Status(gone(&mark)));
+    let Some(entry) = places.into_iter().find(|entry| (entry.owner, entry.mode) == (grant.owner, grant.mode)) else {
+        return Err(Gone::Missing(gone(&mark)));
     };
     let is_the_same = grant.epoch.is_none_or(|epoch| epoch == entry.epoch(base));
-    if is_the_same { Ok(entry) } else { Err(Gone::Status(LeaseStatus::NotHeld)) }
+    if is_the_same { Ok(entry) } else { Err(Gone::Replaced) }
 }
 
 /// Gives one grant a lease of another length, or of the same once more if its lease was replaced meanwhile, or may still be. etcd
@@ -95,11 +102,17 @@ async fn prolong(store: &Store, base: Base, renewal: &Renewal) -> Result<LeaseSt
     let Renewal { grant, ttl } = renewal;
     let ttl = seconds(*ttl);
     for _ in 0..ROUNDS {
-        let success = names(store, grant).map(|name| Operation::get_one(&name)).to_vec();
-        let answer = store.txn(RENEW, false, TxnRequest { success, ..TxnRequest::default() }).await?;
-        let entry = match read(store, base, grant, &mut answer.reads().into_iter()) {
+        let [.., mark] = names(store, grant);
+        let line = vec![Operation::get(store.names().line(&grant.key)), Operation::get_one(&mark)];
+        let mut reads = reads(store, base, line).await?;
+        let mut next = || reads.next().unwrap_or_default();
+        let entry = match read(store, base, grant, (next(), next())) {
             Ok(entry) => entry,
-            Err(Gone::Status(status)) => return Ok(status),
+            Err(Gone::Missing(status)) => {
+                store.settled(grant.owner);
+                return Ok(status);
+            }
+            Err(Gone::Replaced) => return Ok(LeaseStatus::NotHeld),
             Err(Gone::Odd(error)) => return Err(error),
         };
         let stays = !store.is_unsettled(grant.owner);

@@ -102,7 +102,8 @@ fn look_at(mut subject: Subject, files: &[&str], choice: &Choice<'_>) -> Result<
         println!("{run}; {} mutants", reached.len());
         let crowd = subject.at_once * thread::available_parallelism().map_or(1, usize::from);
         let ended = lives(&mutants, &reached, crowd, &mut kept, |number| run.on(number, &mutants[number]))?;
-        let hung: Vec<_> = ended.iter().filter(|(_, end)| **end == End::Hung).map(|(number, _)| *number).collect();
+        let hung: Vec<_> =
+            ended.iter().filter(|(_, end)| crowd > 1 && **end == End::Hung).map(|(number, _)| *number).collect();
         ends.extend(ended);
         // Beside others, what is only slow seems to hang.
         ends.extend(lives(&mutants, &hung, 1, &mut kept, |number| run.alone(number, &mutants[number]))?);

@@ -11,7 +11,7 @@ mod systemd;
 use std::collections::HashMap;
 use std::future::pending;
 use std::io;
-use std::os::fd::AsFd;
+use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::net::UnixStream as StdStream;
 use std::path::Path;
 use std::sync::{Arc, Mutex};
@@ -76,7 +76,7 @@ impl Agent {
     /// policy names although this host does not know them, so that their lines allow nobody anything.
     #[must_use]
     pub fn warnings(&self) -> Vec<String> {
-        let why = self.shared.locks.capabilities().why_not(Capability::Detach).filter(|_| self.systemd.room() > 0);
+        let why = self.shared.locks.capabilities().why_not(Capability::Detach).filter(|_| self.systemd.room > 0);
         let releases = why.map(|why| format!("a restart releases what is held: {why}"));
         let strangers = self.shared.policy.strangers(&accounts("/etc/passwd"), &accounts("/etc/group"));
         let unknown = |who| format!("the policy names {who}, whom /etc/passwd and /etc/group do not know");
@@ -90,7 +90,7 @@ impl Agent {
     /// When there is no listening at the socket, or systemd hands over what is none.
     pub async fn run(mut self, path: &Path, told_to_end: impl Future<Output = ()>) -> io::Result<usize> {
         let (listener, _removed_at_the_end) = self.open(path)?;
-        self.systemd.notify("READY=1")?;
+        self.systemd.tell("READY=1", &[])?;
         let mut told_to_end = std::pin::pin!(told_to_end);
         loop {
             tokio::select! {
@@ -108,7 +108,7 @@ impl Agent {
             }
         }
         // The locks are given back whether or not anybody hears of it.
-        let _ = self.systemd.notify("STOPPING=1");
+        let _ = self.systemd.tell("STOPPING=1", &[]);
         self.end().await
     }
 
@@ -133,7 +133,8 @@ impl Agent {
         let mut sockets = HashMap::new();
         let mut connections: Vec<(String, Suspended)> = Vec::new();
         for (name, fd) in stored {
-            self.systemd.forget(&name)?;
+            // As long as it is stored, its connection stays open.
+            self.systemd.tell(&format!("FDSTOREREMOVE=1\nFDNAME={name}"), &[])?;
             if name == STORED {
                 connections = serde_json::from_slice(&from_memory(fd)?)?;
             } else {
@@ -182,7 +183,7 @@ impl Agent {
 
     async fn end(mut self) -> io::Result<usize> {
         // A socket for each connection, and what they were.
-        let has_room = self.connections.len() < self.systemd.room();
+        let has_room = self.connections.len() < self.systemd.room;
         self.stop.send_replace(Some(if has_room { Stop::Suspend } else { Stop::Release }));
         let mut left = Vec::new();
         while let Some(ended) = self.connections.join_next().await {
@@ -194,10 +195,9 @@ impl Agent {
         let named = left.into_iter().enumerate().map(|(at, left)| (format!("{STORED_SOCKET}{at}"), left));
         let (sockets, connections): (Vec<_>, Vec<_>) =
             named.map(|(name, (stream, suspended))| ((name.clone(), stream), (name, suspended))).unzip();
-        self.systemd.store(STORED, in_memory(&serde_json::to_vec(&connections)?)?.as_fd())?;
-        for (name, stream) in &sockets {
-            self.systemd.store(name, stream.as_fd())?;
-        }
+        let store = |name: &str, fd: BorrowedFd<'_>| self.systemd.tell(&format!("FDSTORE=1\nFDNAME={name}"), &[fd]);
+        store(STORED, in_memory(&serde_json::to_vec(&connections)?)?.as_fd())?;
+        sockets.iter().try_for_each(|(name, stream)| store(name, stream.as_fd()))?;
         Ok(sockets.len())
     }
 }

@@ -10,8 +10,8 @@ use futures::future::{BoxFuture, join, join_all, ready};
 use futures::stream::{BoxStream, FuturesUnordered, StreamExt, iter};
 use futures::{FutureExt, poll};
 use leasehold_core::{
-    Attempt, Backend, Claim, Error, ErrorKind, GrantRef, LeaseStatus, LockKey, LockOptions, Notification, OwnerId,
-    Renewal, Result,
+    Attempt, Backend, Claim, Error, ErrorKind, GrantRef, LeaseStatus, LockKey, LockOptions, Mode, Notification,
+    OwnerId, Renewal, Result,
 };
 use serde::Serialize;
 use tokio::io::{AsyncRead, AsyncWrite};
@@ -22,7 +22,7 @@ use super::peer::Peer;
 use super::positions::{ClientId, Position};
 use super::shared::{Counted, Shared};
 use crate::connection::{Rest, Stop};
-use crate::pipe::{Lines, Outbox};
+use crate::pipe::{Lines, NoLine, Outbox};
 use crate::policy::Limits;
 use crate::protocol::{Answer, Refusal, line};
 use crate::wire::{LONGEST_STEP, Reply, STEPS, Served, Step};
@@ -30,6 +30,10 @@ use crate::wire::{LONGEST_STEP, Reply, STEPS, Served, Step};
 /// No more steps are read while so many are under way, or so many bytes of answers have not been taken.
 const MOST_UNDER_WAY: usize = 1000;
 const MOST_UNSENT: usize = LONGEST_STEP;
+
+/// A client that leaves so many bytes of answers is ended. Steps under way are not put off: they have connections of the store, which
+/// others would wait for.
+const MOST_UNREAD: usize = 16 * LONGEST_STEP;
 
 const ONE_KEY: Limits = Limits { keys: 1, connections: 0 };
 
@@ -96,16 +100,21 @@ pub(crate) async fn serve<S: Future<Output = Stop>>(
             _ = &mut told_to_end => return,
             _ = sweep.tick() => client.sweep(),
             sent = output.send(), if !output.is_empty() => if sent.is_err() { break },
-            Some(done) = client.under_way.next(), if output.len() < 2 * MOST_UNSENT => client.tell(done, &mut output),
-            Some(told) = client.subscriptions.next(), if output.len() < 2 * MOST_UNSENT => output.put(&line(&told)),
+            Some(done) = client.under_way.next() => {
+                client.tell(done, &mut output);
+                if output.len() > MOST_UNREAD {
+                    break;
+                }
+            }
+            Some(told) = client.subscriptions.next(), if output.len() < MOST_UNSENT => output.put(&line(&told)),
             read = input.next(), if has_room => match read.map(|read| serde_json::from_slice(&read)) {
                 Ok(Ok((number, step))) => client.begin(number, step, &mut output).await,
-                Ok(Err(_)) => {
-                    output.put(&Answer::from(&Refusal::usage("a step is not understood")).line());
+                Err(NoLine::Closed) => break,
+                Ok(Err(_)) | Err(NoLine::TooLong) => {
+                    output.put(&Answer::from(&Refusal::usage("a step is not understood, or too long")).line());
                     output.finish().await;
                     break;
                 }
-                Err(_) => break,
             },
         }
     }
@@ -152,10 +161,11 @@ impl<'a> Client<'a> {
             Step::TryAcquire(claim) => self.try_acquire(number, claim)?,
             Step::Renew(renewals, within) => self.renew(number, renewals, within)?,
             Step::Release(grant) => {
-                self.check(&grant.key)?;
+                self.check_grant(&grant)?;
                 async move {
                     let released = backend.release(&grant).await;
-                    let changes = released.iter().map(|_| (grant.clone(), None)).collect();
+                    // Whatever its epoch.
+                    let changes = released.iter().map(|_| (GrantRef { epoch: None, ..grant.clone() }, None)).collect();
                     Done(number, reply(released), changes)
                 }
                 .boxed()
@@ -188,10 +198,18 @@ impl<'a> Client<'a> {
         self.shared.policy.check(&self.peer.names, key.as_str())
     }
 
+    fn check_grant(&self, grant: &GrantRef) -> Result<(), Refusal> {
+        self.check(&grant.key)?;
+        match self.holds.get(&(grant.key.clone(), grant.owner)) {
+            Some(held) if held.grant.mode != grant.mode => Err(Refusal::refused("it was claimed in another mode")),
+            _ => Ok(()),
+        }
+    }
+
     fn try_acquire(&mut self, number: u64, claim: Claim) -> Result<BoxFuture<'a, Done>, Refusal> {
         self.admit(&claim)?;
         let is_again = self.holds.contains_key(&(claim.key.clone(), claim.owner));
-        let counted = self.place(&claim.grant(None))?;
+        let counted = if is_again { None } else { Some(self.shared.take(self.peer, ONE_KEY)?) };
         let Some(position) = self.shared.positions.take(&claim.grant(None), self.id) else {
             // The engine claims anew, with another owner id.
             let free = Attempt::Busy { retry_in: Some(Duration::from_millis(1)) };
@@ -205,7 +223,7 @@ impl<'a> Client<'a> {
 
     fn renew(&self, number: u64, renewals: Vec<Renewal>, within: Duration) -> Result<BoxFuture<'a, Done>, Refusal> {
         for renewal in &renewals {
-            self.check(&renewal.grant.key)?;
+            self.check_grant(&renewal.grant)?;
             not_above(renewal.ttl)?;
         }
         let (backend, positions) = (self.backend, &self.shared.positions);
@@ -223,26 +241,27 @@ impl<'a> Client<'a> {
     }
 
     fn downgrade(&mut self, number: u64, writer: GrantRef, claim: Claim) -> Result<BoxFuture<'a, Done>, Refusal> {
-        self.check(&writer.key)?;
         self.admit(&claim)?;
-        // The writer is gone then.
-        let counted = self.place(&writer)?;
-        self.hold(claim.grant(None), claim.ttl, (counted, None));
-        let backend = self.backend;
-        Ok(async move { claimed(number, &claim, backend.downgrade(&writer, &claim).await, false) }.boxed())
-    }
-
-    /// Takes the place of this grant among what is counted, or a new one.
-    fn place(&mut self, grant: &GrantRef) -> Result<Option<Counted>, Refusal> {
-        match self.holds.remove(&(grant.key.clone(), grant.owner)) {
-            Some(held) => Ok(held.counted),
-            None => self.shared.take(self.peer, ONE_KEY).map(Some),
+        if (&writer.key, writer.mode, claim.mode) != (&claim.key, Mode::Exclusive, Mode::Shared) {
+            return Err(Refusal::refused("only the writer of a key becomes a reader of it"));
         }
+        // Which of the two is there is not known before the answer.
+        self.hold(claim.grant(None), claim.ttl, (None, None));
+        let backend = self.backend;
+        let downgrade = async move {
+            let Done(number, reply, mut changes) =
+                claimed(number, &claim, backend.downgrade(&writer, &claim).await, false);
+            if changes.iter().any(|(_, left)| left.is_some()) {
+                changes.insert(0, (writer, None));
+            }
+            Done(number, reply, changes)
+        };
+        Ok(downgrade.boxed())
     }
 
     /// Refuses what the client's engine would not have sent.
     fn admit(&self, claim: &Claim) -> Result<(), Refusal> {
-        self.check(&claim.key)?;
+        self.check_grant(&claim.grant(None))?;
         not_above(claim.ttl)?;
         let longest = [&claim.label, &claim.reason].into_iter().flatten().map(|text| text.len()).max();
         if longest.is_some_and(|longest| longest > LockOptions::MAX_TEXT_BYTES) {
@@ -251,9 +270,13 @@ impl<'a> Client<'a> {
         Ok(())
     }
 
+    /// Nothing that a client says makes a lease end earlier in the store than it would.
     fn hold(&mut self, grant: GrantRef, ttl: Duration, (counted, asks): (Option<Counted>, Option<Position<'a>>)) {
-        let held = Held { ends: Instant::now() + ttl + AFTER, counted, asks, grant };
-        self.holds.insert((held.grant.key.clone(), held.grant.owner), held);
+        let id = (grant.key.clone(), grant.owner);
+        let before = self.holds.remove(&id);
+        let ends = before.iter().map(|held| held.ends).fold(Instant::now() + ttl + AFTER, Instant::max);
+        let counted = counted.or_else(|| before?.counted);
+        self.holds.insert(id, Held { grant, ends, counted, asks });
     }
 
     /// Forgets the leases that the store has ended.
@@ -296,10 +319,14 @@ impl<'a> Client<'a> {
     /// Tells the client of what is done.
     fn tell(&mut self, Done(number, reply, changes): Done, output: &mut Outbox<impl AsyncWrite + Unpin>) {
         for (grant, left) in changes {
-            let before = self.holds.remove(&(grant.key.clone(), grant.owner));
+            let id = (grant.key.clone(), grant.owner);
+            let before = self.holds.get(&id);
             if let Some(ttl) = left {
-                let counted = before.map_or_else(|| self.shared.take(self.peer, ONE_KEY).ok(), |held| held.counted);
+                let is_counted = before.is_some_and(|held| held.counted.is_some());
+                let counted = if is_counted { None } else { self.shared.take(self.peer, ONE_KEY).ok() };
                 self.hold(grant, ttl, (counted, None));
+            } else if before.is_some_and(|held| [None, held.grant.epoch].contains(&grant.epoch)) {
+                self.holds.remove(&id);
             }
         }
         output.put(&line(&(number, reply)));

@@ -60,7 +60,7 @@ impl Subscriptions {
         let mut keys = self.keys();
         // Another may have done so meanwhile.
         let there = keys.entry(key.clone()).or_insert_with(|| {
-            let number = self.next();
+            let number = self.0.last.fetch_add(1, Ordering::Relaxed);
             let (passed_on, end) = abortable(self.clone().pass_on(key.clone(), number, subscription));
             tokio::spawn(passed_on);
             Key { number, clients: HashMap::new(), grants: VecDeque::new(), end }
@@ -69,7 +69,7 @@ impl Subscriptions {
     }
 
     fn join(&self, there: &mut Key, key: &LockKey, client: ClientId) -> Joined {
-        let (number, (tell, told)) = (self.next(), channel(KEPT));
+        let (number, (tell, told)) = (self.0.last.fetch_add(1, Ordering::Relaxed), channel(KEPT));
         for granted in there.grants.iter().filter(|granted| self.is_for(client, key, granted)) {
             let _ = tell.try_send(*granted);
         }
@@ -102,10 +102,6 @@ impl Subscriptions {
             Notification::Granted { owner, .. } => self.0.positions.client_of(key, *owner) == Some(client),
             Notification::Freed | Notification::Ended => true,
         }
-    }
-
-    fn next(&self) -> u64 {
-        self.0.last.fetch_add(1, Ordering::Relaxed)
     }
 
     fn keys(&self) -> MutexGuard<'_, HashMap<LockKey, Key>> {

@@ -19,7 +19,7 @@ const FIRST: RawFd = 3;
 pub struct Systemd {
     notify: Option<SocketAddrUnix>,
     /// How many descriptors it stores for the next process of this service.
-    room: usize,
+    pub(crate) room: usize,
 }
 
 /// A descriptor that was handed over, and its name.
@@ -40,27 +40,8 @@ impl Systemd {
         Ok(Self { notify, room })
     }
 
-    /// How many descriptors it stores.
-    pub(crate) fn room(&self) -> usize {
-        self.room
-    }
-
-    /// Tells it a state, such as `READY=1`.
-    pub(crate) fn notify(&self, state: &str) -> io::Result<()> {
-        self.send(state, &[])
-    }
-
-    /// Stores a descriptor for the next process of this service.
-    pub(crate) fn store(&self, name: &str, fd: BorrowedFd<'_>) -> io::Result<()> {
-        self.send(&format!("FDSTORE=1\nFDNAME={name}"), &[fd])
-    }
-
-    /// Forgets a stored descriptor. As long as it is stored, its connection stays open.
-    pub(crate) fn forget(&self, name: &str) -> io::Result<()> {
-        self.send(&format!("FDSTOREREMOVE=1\nFDNAME={name}"), &[])
-    }
-
-    fn send(&self, state: &str, fds: &[BorrowedFd<'_>]) -> io::Result<()> {
+    /// Tells it a state, such as `READY=1`, and about these descriptors.
+    pub(crate) fn tell(&self, state: &str, fds: &[BorrowedFd<'_>]) -> io::Result<()> {
         let Some(address) = &self.notify else { return Ok(()) };
         let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];
         let mut control = SendAncillaryBuffer::new(&mut space);

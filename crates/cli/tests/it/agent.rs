@@ -753,6 +753,75 @@ fn a_claim_that_a_limit_refuses_keeps_no_older_one_from_being_given_up() {
     assert!(answer["done"]["busy"].is_object(), "a release of it may be under way: {answer}");
 }
 
+#[cfg(feature = "redis")]
+#[test]
+fn what_a_program_says_of_its_grants_makes_no_room_for_more_of_them() {
+    let ((server, _), folder) = (redis(), tempfile::tempdir().unwrap());
+    let place = Place::at(format!("redis-rw://127.0.0.1:{}/0", server.port()));
+    let agent = Agent::start(&place, &["--policy", &policy(&folder, "* * keys=1", 0o600)]);
+    let mut program = Client::with_steps(&agent);
+    let granted = program.step(1, &claim("a"));
+    let epoch = granted["done"]["granted"]["epoch"].as_u64().unwrap();
+    let grant = |mode: &str, epoch: u64| json!({"key": "k", "owner": "a".repeat(32), "mode": mode, "epoch": epoch});
+    let minute = json!({"secs": 60, "nanos": 0});
+    let reader =
+        |key: &str| json!({"key": key, "owner": "b".repeat(32), "mode": "shared", "ttl": minute, "waits": false});
+    let mut other = claim("c");
+    other["try_acquire"]["key"] = json!("other");
+    for step in [
+        json!({"release": grant("shared", epoch)}),
+        json!({"renew": [[{"grant": grant("exclusive", epoch + 1), "ttl": minute}], minute]}),
+        json!({"downgrade": [grant("exclusive", epoch + 1), reader("k")]}),
+        json!({"downgrade": [grant("exclusive", epoch), reader("other")]}),
+    ] {
+        program.step(2, &step);
+        let refused = program.step(3, &other).to_string();
+        assert!(refused.contains("1 keys at most"), "{step}: {refused}");
+    }
+    let reads = program.step(4, &json!({"downgrade": [grant("exclusive", epoch), reader("k")]}));
+    assert!(reads["done"]["granted"].is_object(), "a limit of one keeps a writer from becoming a reader: {reads}");
+    assert!(program.step(5, &other)["failed"].is_object());
+    let reader = json!({"key": "k", "owner": "b".repeat(32), "mode": "shared", "epoch": null});
+    assert_eq!(program.step(6, &json!({ "release": reader }))["done"], "held");
+    assert!(program.step(7, &other)["done"]["granted"].is_object());
+}
+
+/// What it asked for would have the connections of a store with few of them, until it reads.
+#[cfg(feature = "redis")]
+#[test]
+fn a_program_that_reads_none_of_its_answers_is_ended() {
+    const MOST: usize = 40 << 20;
+    let ((_server, place), folder) = (redis(), tempfile::tempdir().unwrap());
+    let agent = Agent::start(&place, &["--policy", &policy(&folder, "* * keys=10000", 0o600)]);
+    let mut program = Client::with_steps(&agent);
+    for number in 0..500 {
+        let mut claim = claim("a");
+        claim["try_acquire"]["key"] = json!(format!("k{number}"));
+        claim["try_acquire"]["label"] = json!("l".repeat(1000));
+        assert!(program.step(number, &claim)["done"]["granted"].is_object());
+    }
+    let page = program.step(500, &json!({"list": ["", null]})).to_string().len();
+    for number in 0..=MOST / page {
+        program.says(&json!([number, {"list": ["", null]}]).to_string());
+    }
+    let stream = program.0.get_mut();
+    eventually_some("the agent ends it", || stream.write_all(b"[0,{\"inspect\":\"k\"}]\n").err());
+    assert_eq!(place.code(&["run", "-n", "k", "--", "true"]), 0);
+}
+
+/// The lease is over before the agent has answered.
+#[cfg(feature = "redis")]
+#[test]
+fn a_lock_that_nobody_answers_the_release_of_was_not_lost_while_the_command_ran() {
+    let (_server, place) = redis();
+    let agent = Agent::start(&place, &[]);
+    let stop = format!("kill -STOP {}", agent.program.id());
+    let output = agent.place().run(&["run", "--ttl", "1s", "k", "--", "sh", "-c", &stop]);
+    agent.signal(Signal::CONT);
+    assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
+    assert!(text(&output.stderr).contains("no answer"), "{}", text(&output.stderr));
+}
+
 /// The agent reads the claim when its client is dead already.
 #[cfg(feature = "redis")]
 #[test]

@@ -108,10 +108,10 @@ impl Play {
                 // A session renews what is its own.
                 let ours = which.into_iter().filter(|(had, _)| had.by == by);
                 let renewals = ours.map(|(had, ttl)| Renewal { grant: had.grant, ttl }).collect();
-                self.ask(by, Step::Renew(renewals)).await.map(drop)
+                self.ask(self.for_the_owner(by), Step::Renew(renewals)).await.map(drop)
             }
             Move::Release(which) => match self.which(*which) {
-                Some(had) => self.ask(had.by, Step::Release(had.grant)).await.map(drop),
+                Some(had) => self.ask(self.for_the_owner(had.by), Step::Release(had.grant)).await.map(drop),
                 None => Ok(()),
             },
             Move::TakeOver { of, by, ttl, again } => self.take_over(*of, *by, ttl.of(&self.claims), *again).await,
@@ -136,6 +136,13 @@ impl Play {
             },
             Move::Edge(by, poll) => self.edge(*by, *poll).await,
         }
+    }
+
+    /// Some client: a lease is that of an owner id, and not of the process that claimed it, except where that is a session. An agent
+    /// that was started anew has nothing else.
+    fn for_the_owner(&self, by: usize) -> usize {
+        let is_anybodys = self.claims.has(Capability::Lease) && !self.claims.has(Capability::Reentrancy);
+        by + if is_anybodys { self.had.len() } else { 0 }
     }
 
     /// Another client than the last holder: an engine tells those of its own callers whose lease it ended itself.
