@@ -88,7 +88,7 @@ pub(super) const MUTANTS: &[Mutant] = mutants! {
     "memory": "a renewal counts from when its answer came" in "crates/core/src/engine/state/renewals.rs",
         "lease.renewed(sent_at);" => "{ let _ = sent_at; lease.renewed(step.now); }";
     "memory": "a deadline counts from when the grant came" in CLAIM,
-        "(claim.request, claim.by) = (None, None);" => "(claim.request, claim.by, claim.sent_at) = (None, None, step.now);";
+        "step.ended(claim.member);" => "step.ended(claim.member); claim.sent_at = step.now;";
     "memory": "a waiter for a permit waits for one slot" in SEMAPHORE,
         "slots.iter().map(|slot| self.locker.acquire(slot, options)).collect()" => "slots.iter().take(1).map(|slot| self.locker.acquire(slot, options)).collect()";
     "memory": "a semaphore has a permit too many" in SEMAPHORE,

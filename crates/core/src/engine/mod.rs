@@ -30,8 +30,9 @@
 //! ```
 //!
 //! A call comes in at `acquire.rs` and joins the line of its key; `driver.rs` has each request sent by `requests.rs`, which feeds the
-//! answer back as an event, and `caller.rs` is how the task that waits is told. In `state/`, `key.rs` has the line and what is next
-//! for a key (`advance`); `claim.rs`, `renewals.rs` and `release.rs` have what is sent and what is answered, each its own; `grant.rs`
+//! answer back as an event, and `caller.rs` is how the task that waits is told. In `state/`, a key has three parts: the line
+//! (`queue.rs`), the leases (`lease.rs`), and what the store was asked and has answered (`in_store.rs`); `key.rs` says what is next
+//! (`advance`). `claim.rs`, `renewals.rs` and `release.rs` have what is sent and what is answered, each its own; `grant.rs`
 //! and `local_handoff.rs` who gets a lease, `lost.rs` how it is lost, `notifications.rs` and `subscription.rs` what the store tells.
 //! `Event` and `Action` (`event.rs`) list all there is.
 //!

@@ -35,7 +35,7 @@ pub(super) const STATE: &[Equivalent] = &[
     Equivalent {
         file: "key.rs",
         mutant: "replace > with >= in Key<W, L>::advance",
-        line: "while self.over >= 0",
+        line: "while self.queue.over >= 0",
         why: "where nobody is at its limit, the loop goes through the line and finds nobody; it is only spared that",
     },
     Equivalent {

@@ -24,7 +24,7 @@ pub(super) const STATE: &[Rule] = rules! {
         "if claim.is_repeated() {\n            let grant" => "if false {\n            let grant";
     "a claim has the owner id of a lease before it" in "claim",
         "claim.sent_at = step.now;" =>
-        "claim.owner = self.releases.last().map_or(claim.owner, |release| release.grant.owner); claim.sent_at = step.now;";
+        "claim.owner = self.store.releases.last().map_or(claim.owner, |release| release.grant.owner); claim.sent_at = step.now;";
     "a claim that is sent again counts as new" in "claim",
         "if !claim.is_repeated() {\n            claim.join_limit" => "if true {\n            claim.join_limit";
     "an offer to a caller that is gone stays" in "key",
@@ -41,7 +41,7 @@ pub(super) const STATE: &[Rule] = rules! {
     "hand-offs have no bound" in "local_handoff",
         "let used_up = lease.guards[entry].number >= traits.handoffs;" => "let used_up = false;";
     "after the bound, other processes do not go first" in "local_handoff",
-        "if !traits.queues && !self.waiters.is_empty() {" => "if false {";
+        "if !traits.queues && !self.queue.waiters.is_empty() {" => "if false {";
     "a reader shares a grant that was asked for before it came" in "local_handoff",
         "&& waiter.id.0 < claim.join_limit" => "";
     "a reader gets a grant that was asked for before it came" in "pending",
@@ -53,7 +53,7 @@ pub(super) const STATE: &[Rule] = rules! {
     "a writer that was not downgraded stays" in "take_over",
         "self.release(step, pending.member, pending.old.clone(), ttl, may_be_late, None);" => "let _ = (ttl, may_be_late);";
     "a notification during a claim is judged without its answer" in "notifications",
-        "if claim.request.is_some() {\n                    claim.message" => "if false {\n                    claim.message";
+        "if let Phase::Sent { message, .. } = &mut claim.phase {" => "if false && let Phase::Sent { message, .. } = &mut claim.phase {";
     "a guard that is over ends another" in "release",
         "let Some(entry) = found(lease) else" => "let Some(entry) = found(lease).or((!lease.guards.is_empty()).then_some(0)) else";
     "guards do not hear of the end of their lease" in "release",

@@ -39,14 +39,19 @@ impl<W: Clone, L: LeaseCell> State<W, L> {
         }
         for (member, engine) in &self.members {
             let of = |key: &Key<W, L>| {
-                let claims =
-                    key.claims.iter().filter(|claim| claim.member == *member && claim.request.is_some()).count();
+                let claims = key
+                    .store
+                    .claims
+                    .iter()
+                    .filter(|claim| claim.member == *member && claim.request().is_some())
+                    .count();
                 let releases = key
+                    .store
                     .releases
                     .iter()
                     .filter(|release| release.member == *member && release.late_pause.is_none())
                     .count();
-                let take_overs = key.take_overs.iter().filter(|pending| pending.member == *member).count();
+                let take_overs = key.store.take_overs.iter().filter(|pending| pending.member == *member).count();
                 claims + releases + take_overs
             };
             holds(keys.iter().map(of).sum::<usize>() == engine.under_way, "what is under way is not counted")?;
@@ -67,29 +72,35 @@ impl<W: Clone, L: LeaseCell> Key<W, L> {
             }),
             "an exclusive lease is held beside another",
         )?;
-        holds(self.waiters.iter().is_sorted_by(|one, next| one.id < next.id), "the line is not in its order")?;
+        holds(self.queue.waiters.iter().is_sorted_by(|one, next| one.id < next.id), "the line is not in its order")?;
         holds(
-            self.over == self.waiters.iter().filter(|waiter| waiter.is_over).count(),
+            self.queue.over == self.queue.waiters.iter().filter(|waiter| waiter.is_over).count(),
             "those at their limit are not counted",
         )?;
-        let offered = |id| self.offers.iter().filter(|offer| offer.waiter.id == id).count();
+        let offered = |id| self.queue.offers.iter().filter(|offer| offer.waiter.id == id).count();
         holds(
-            self.waiters.iter().chain(&self.asleep).all(|waiter| offered(waiter.id) == 0),
+            self.queue.waiters.iter().chain(&self.queue.asleep).all(|waiter| offered(waiter.id) == 0),
             "a waiter is in the line and served",
         )?;
-        holds(self.asleep.iter().all(|waiter| self.index(waiter.id).is_none()), "a waiter is in the line and asleep")?;
-        for offer in &self.offers {
+        holds(
+            self.queue.asleep.iter().all(|waiter| self.queue.index(waiter.id).is_none()),
+            "a waiter is in the line and asleep",
+        )?;
+        for offer in &self.queue.offers {
             holds(offered(offer.waiter.id) == 1, "a waiter is served twice")?;
             let lease = self.leases.iter().find(|lease| lease.id == offer.guard.lease && lease.end.is_none());
             let stands = lease.is_some_and(|lease| lease.guards.iter().any(|entry| entry.id == offer.guard.guard));
             holds(stands, "what is offered is on no lease")?;
         }
-        for claim in &self.claims {
-            let waits = claim.for_waiter.is_none_or(|for_waiter| self.index(for_waiter).is_some());
+        for claim in &self.store.claims {
+            let waits = claim.for_waiter.is_none_or(|for_waiter| self.queue.index(for_waiter).is_some());
             holds(waits, "a claim is of a waiter that is not in the line")?;
-            holds(claim.for_waiter.is_some() || claim.request.is_some(), "a claim is nobody's, and is not given up")?;
-            let same =
-                self.claims.iter().filter(|other| other.for_waiter.is_some() && other.for_waiter == claim.for_waiter);
+            holds(claim.for_waiter.is_some() || claim.request().is_some(), "a claim is nobody's, and is not given up")?;
+            let same = self
+                .store
+                .claims
+                .iter()
+                .filter(|other| other.for_waiter.is_some() && other.for_waiter == claim.for_waiter);
             holds(same.count() < 2, "a waiter asks twice")?;
         }
         for lease in &self.leases {

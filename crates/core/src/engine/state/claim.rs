@@ -1,12 +1,13 @@
 //! Claims: when a waiter sends one, and what its answer means for the waiters of the key.
 
+use std::mem::replace;
 use std::time::Duration;
 
 use super::backoff::BackOff;
 use super::event::{Action, End, LeaseCell, Outcome, Request, RequestId, WaiterId};
 use super::key::Key;
 use super::lease::{FirstLease, Lease};
-use super::pending::{PendingClaim, QueuePosition};
+use super::pending::{PendingClaim, Phase, QueuePosition};
 use super::step::Step;
 use super::waiter::{Changes, LastAnswer};
 use crate::clock::Moment;
@@ -15,14 +16,14 @@ use crate::{Attempt, Claim, Error, ErrorKind, LossReason, Result, SessionId};
 impl<W: Clone, L: LeaseCell> Key<W, L> {
     /// Sends a claim for this waiter. The owner id of its last claim is used again as long as the store may have something
     /// of it.
-    pub(super) fn ask(&mut self, step: &mut Step<'_, W, L>, index: usize) {
+    pub(super) fn send_claim(&mut self, step: &mut Step<'_, W, L>, index: usize) {
         let request = step.request(self.id);
-        let alone = self.waiters.len() == 1;
-        let waiter = &mut self.waiters[index];
-        waiter.asks = true;
-        let waiter = &self.waiters[index];
-        let known = self.claims.iter().position(|claim| claim.for_waiter == Some(waiter.id));
-        let mut claim = match known.map(|known| self.claims.remove(known)) {
+        let alone = self.queue.waiters.len() == 1;
+        let waiter = &mut self.queue.waiters[index];
+        waiter.claim_under_way = true;
+        let waiter = &self.queue.waiters[index];
+        let known = self.store.claims.iter().position(|claim| claim.for_waiter == Some(waiter.id));
+        let mut claim = match known.map(|known| self.store.claims.remove(known)) {
             Some(claim) => claim,
             None => PendingClaim::new(waiter, step),
         };
@@ -32,11 +33,10 @@ impl<W: Clone, L: LeaseCell> Key<W, L> {
             claim.join_limit = request.1;
         }
         claim.sent_at = step.now;
-        claim.overdue_at = step.overdue(claim.member);
-        claim.request = Some(request);
-        claim.seen = self.changes;
+        claim.seen = self.store.changes;
         let for_waiter = Some(waiter.handle.clone());
-        claim.by = for_waiter.clone().filter(|_| alone);
+        let (by, overdue_at) = (for_waiter.clone().filter(|_| alone), step.overdue(claim.member));
+        claim.phase = Phase::Sent { request, by, overdue_at, message: None };
         let sent = Claim {
             key: self.name.clone(),
             owner: claim.owner,
@@ -45,27 +45,25 @@ impl<W: Clone, L: LeaseCell> Key<W, L> {
             waits: !waiter.is_over,
             label: claim.options.label.clone(),
             reason: claim.options.reason.clone(),
-            lost: self.lost_epoch(claim.member),
+            lost: self.store.lost_epoch(claim.member),
         };
         step.begin(claim.member);
         step.send_by(claim.member, Request::Claim(request, sent), for_waiter, alone);
-        self.claims.push(claim);
+        self.store.claims.push(claim);
     }
 
     /// The store answered a claim.
     pub(super) fn answered(&mut self, step: &mut Step<'_, W, L>, request: RequestId, answer: Result<Attempt>) {
-        let Some(index) = self.claims.iter().position(|claim| claim.request == Some(request)) else { return };
-        let mut claim = self.claims.remove(index);
-        (claim.request, claim.by) = (None, None);
+        let Some(index) = self.store.claims.iter().position(|claim| claim.request() == Some(request)) else { return };
+        let mut claim = self.store.claims.remove(index);
         step.ended(claim.member);
-        if claim.abandoned {
+        let Phase::Sent { message, .. } = replace(&mut claim.phase, Phase::Placed) else {
             return self.answered_too_late(step, &claim, &answer);
-        }
+        };
         self.asks_no_more(claim.for_waiter);
         if answer.is_ok() {
             step.took(claim.member, claim.sent_at);
         }
-        let message = claim.message.take();
         match answer {
             Ok(Attempt::Granted { epoch }) => {
                 let first = claim.first_lease(step.now, step.traits(claim.member).leased);
@@ -96,9 +94,9 @@ impl<W: Clone, L: LeaseCell> Key<W, L> {
 
     fn asks_no_more(&mut self, for_waiter: Option<WaiterId>) {
         let polling = self.polling();
-        if let Some(index) = for_waiter.and_then(|for_waiter| self.index(for_waiter)) {
-            let waiter = &mut self.waiters[index];
-            waiter.asks = false;
+        if let Some(index) = for_waiter.and_then(|for_waiter| self.queue.index(for_waiter)) {
+            let waiter = &mut self.queue.waiters[index];
+            waiter.claim_under_way = false;
             // The key may have been subscribed to since the waiter joined.
             if waiter.last.is_none() {
                 waiter.polling = polling;
@@ -110,11 +108,13 @@ impl<W: Clone, L: LeaseCell> Key<W, L> {
     pub(super) fn give_up_overdue(&mut self, step: &mut Step<'_, W, L>) {
         let now = step.now;
         let overdue = |claim: &PendingClaim<W>| now >= claim.overdue_at();
-        while let Some(index) = self.claims.iter().position(overdue) {
-            let mut claim = self.claims.remove(index);
-            let abandoned = PendingClaim { for_waiter: None, abandoned: true, ..claim.clone() };
-            self.claims.push(abandoned);
-            claim.request = None;
+        while let Some(index) = self.store.claims.iter().position(overdue) {
+            let mut claim = self.store.claims.remove(index);
+            if let Some(request) = claim.request() {
+                let phase = Phase::Abandoned(request);
+                self.store.claims.push(PendingClaim { for_waiter: None, phase, ..claim.clone() });
+            }
+            claim.phase = Phase::Placed;
             self.asks_no_more(claim.for_waiter);
             let (for_waiter, error) = (claim.for_waiter, Error::unanswered("acquire"));
             self.failed(step, claim, error);
@@ -124,7 +124,7 @@ impl<W: Clone, L: LeaseCell> Key<W, L> {
 
     /// Releases what an abandoned claim won after all, unless its owner id has sent another claim or holds a lease.
     fn answered_too_late(&mut self, step: &mut Step<'_, W, L>, claim: &PendingClaim<W>, answer: &Result<Attempt>) {
-        let asks = self.claims.iter().any(|other| other.owner == claim.owner);
+        let asks = self.store.claims.iter().any(|other| other.owner == claim.owner);
         let holds = self.leases.iter().flat_map(|lease| &lease.guards).any(|guard| guard.owner == claim.owner);
         if !asks && !holds && matches!(answer, Ok(Attempt::Granted { .. } | Attempt::Queued { .. })) {
             let grant = claim.grant(&self.name, None);
@@ -140,11 +140,11 @@ impl<W: Clone, L: LeaseCell> Key<W, L> {
         session: Option<SessionId>,
         retry_in: Option<Duration>,
     ) {
-        self.last_answer = Some(LastAnswer::Busy);
-        self.busy_until = retry_in.map_or(Moment::default(), |left| step.now.plus(left));
-        self.store_session = session;
+        self.store.last_answer = Some(LastAnswer::Busy);
+        self.store.busy_until = retry_in.map_or(Moment::default(), |left| step.now.plus(left));
+        self.store.session = session;
         if session.is_some() && session == step.traits(claim.member).session {
-            self.is_left(step.now, claim.member, retry_in.unwrap_or(claim.options.ttl));
+            self.store.is_left(step.now, claim.member, retry_in.unwrap_or(claim.options.ttl));
         }
         // A session that joins its lease and finds that another holds the key has lost it.
         let entered = |lease: &Lease<L>| lease.admits(claim.member, None) && lease.since <= claim.sent_at;
@@ -158,10 +158,10 @@ impl<W: Clone, L: LeaseCell> Key<W, L> {
     }
 
     fn queued(&mut self, step: &mut Step<'_, W, L>, claim: PendingClaim<W>, retry_in: Duration) {
-        self.last_answer = Some(LastAnswer::Busy);
+        self.store.last_answer = Some(LastAnswer::Busy);
         let (for_waiter, seen, notifies) = (claim.for_waiter, claim.seen, claim.is_notified());
-        match for_waiter.and_then(|for_waiter| self.index(for_waiter)) {
-            Some(_) => self.claims.push(claim),
+        match for_waiter.and_then(|for_waiter| self.queue.index(for_waiter)) {
+            Some(_) => self.store.claims.push(claim),
             None => self.give_up(step, &claim),
         }
         self.wait_on(step, for_waiter, Some(retry_in), seen, notifies);
@@ -176,19 +176,19 @@ impl<W: Clone, L: LeaseCell> Key<W, L> {
         seen: Changes,
         notifies: bool,
     ) {
-        let Some(index) = for_waiter.and_then(|for_waiter| self.index(for_waiter)) else { return };
-        if self.waiters[index].is_over {
+        let Some(index) = for_waiter.and_then(|for_waiter| self.queue.index(for_waiter)) else { return };
+        if self.queue.waiters[index].is_over {
             // What the store has may be this process's own: nobody else need hold the key.
-            let own = self.fails_to_give_back(self.waiters[index].mode);
+            let own = self.fails_to_give_back(self.queue.waiters[index].mode);
             let answer = if own { Outcome::Failed(unreleased()) } else { self.busy(step.now) };
             return self.dismiss(step, index, answer);
         }
-        self.wants_notifications = true;
-        let before = self.subscription.state;
+        self.store.wants_notifications = true;
+        let before = self.store.subscription.state;
         self.subscribe(step);
         let polling = self.polling();
-        let (subscribes, changes) = (before != self.subscription.state, self.changes);
-        let waiter = &mut self.waiters[index];
+        let (subscribes, changes) = (before != self.store.subscription.state, self.store.changes);
+        let waiter = &mut self.queue.waiters[index];
         if subscribes {
             waiter.polling = polling;
         }
@@ -197,7 +197,7 @@ impl<W: Clone, L: LeaseCell> Key<W, L> {
         let pause = waiter.polling.next(step.random, retry_in);
         // A notification that came while the claim was under way may be newer than the answer.
         let older = changes.notified != seen.notified || (!notifies && changes.freed != seen.freed);
-        waiter.ask_at = if older { self.subscription.heeds(step.now) } else { step.now.plus(pause) };
+        waiter.next_claim_at = if older { self.store.subscription.heeds(step.now) } else { step.now.plus(pause) };
     }
 
     pub(super) fn failed(&mut self, step: &mut Step<'_, W, L>, mut claim: PendingClaim<W>, error: Error) {
@@ -205,14 +205,14 @@ impl<W: Clone, L: LeaseCell> Key<W, L> {
         let (for_waiter, transient) = (claim.for_waiter, error.is_transient());
         let keeps = claim.is_repeated() && step.traits(claim.member).queues;
         step.out.push(Action::AttemptFailed(self.name.clone(), error.clone()));
-        match for_waiter.and_then(|for_waiter| self.index(for_waiter)) {
+        match for_waiter.and_then(|for_waiter| self.queue.index(for_waiter)) {
             // If it gave its position up, it would come back at the end of the store queue.
-            Some(index) if transient && keeps && !self.waiters[index].is_over => self.claims.push(claim),
+            Some(index) if transient && keeps && !self.queue.waiters[index].is_over => self.store.claims.push(claim),
             _ => self.give_up(step, &claim),
         }
-        self.last_answer = Some(LastAnswer::Failed(error.clone()));
-        let Some(index) = for_waiter.and_then(|for_waiter| self.index(for_waiter)) else { return };
-        let waiter = &mut self.waiters[index];
+        self.store.last_answer = Some(LastAnswer::Failed(error.clone()));
+        let Some(index) = for_waiter.and_then(|for_waiter| self.queue.index(for_waiter)) else { return };
+        let waiter = &mut self.queue.waiters[index];
         if !transient || waiter.is_over {
             return self.dismiss(step, index, Outcome::Failed(error));
         }
@@ -222,9 +222,9 @@ impl<W: Clone, L: LeaseCell> Key<W, L> {
 
     /// Schedules the next claim of a waiter after a failure.
     pub(super) fn ask_later(&mut self, step: &mut Step<'_, W, L>, for_waiter: Option<WaiterId>) {
-        if let Some(index) = for_waiter.and_then(|for_waiter| self.index(for_waiter)) {
-            let waiter = &mut self.waiters[index];
-            waiter.ask_at = step.now.plus(waiter.failing.next(step.random, None));
+        if let Some(index) = for_waiter.and_then(|for_waiter| self.queue.index(for_waiter)) {
+            let waiter = &mut self.queue.waiters[index];
+            waiter.next_claim_at = step.now.plus(waiter.failing.next(step.random, None));
         }
     }
 

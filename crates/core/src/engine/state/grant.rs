@@ -24,13 +24,13 @@ impl<W: Clone, L: LeaseCell> Key<W, L> {
             return self.refused(step, PendingClaim { unanswered: false, position: None, ..claim }, error);
         }
         // Only now: waiters whose offer was lost with an older lease are back in the queue.
-        let next_waiter = self.waiters.front().filter(|first| claim.goes_to(first)).map(|_| 0);
-        let recipient = claim.for_waiter.and_then(|for_waiter| self.index(for_waiter)).or(next_waiter);
+        let next_waiter = self.queue.waiters.front().filter(|first| claim.goes_to(first)).map(|_| 0);
+        let recipient = claim.for_waiter.and_then(|for_waiter| self.queue.index(for_waiter)).or(next_waiter);
         let Some(index) = recipient else {
             return self.release(step, claim.member, grant, ttl, claim.unanswered, None);
         };
         // The next waiter wants the same, but its max hold is not known to the store.
-        claim.options.max_hold = self.waiters[index].options.max_hold;
+        claim.options.max_hold = self.queue.waiters[index].options.max_hold;
         if step.traits(claim.member).reentrant
             && let Some(lease) = self.leases.iter().find(|lease| lease.terms.member == claim.member)
         {
@@ -52,8 +52,8 @@ impl<W: Clone, L: LeaseCell> Key<W, L> {
     fn refused(&mut self, step: &mut Step<'_, W, L>, claim: PendingClaim<W>, error: Error) {
         let for_waiter = claim.for_waiter;
         self.failed(step, claim, error);
-        if let Some(index) = for_waiter.and_then(|for_waiter| self.index(for_waiter)) {
-            self.yield_until = self.yield_until.max(self.waiters[index].ask_at);
+        if let Some(index) = for_waiter.and_then(|for_waiter| self.queue.index(for_waiter)) {
+            self.store.yield_until = self.store.yield_until.max(self.queue.waiters[index].next_claim_at);
         }
     }
 
@@ -70,7 +70,7 @@ impl<W: Clone, L: LeaseCell> Key<W, L> {
             return Some(too_late());
         }
         // The claim was under way when that epoch was lost, or the store ignores `Claim::lost`.
-        if epoch.is_some() && epoch <= self.lost_epoch(claim.member) {
+        if epoch.is_some() && epoch <= self.store.lost_epoch(claim.member) {
             return Some(unavailable("the store still has the lease that this session lost"));
         }
         let is_stale = self.is_stale(step, claim.member, claim.mode, epoch);
@@ -135,7 +135,7 @@ impl<W: Clone, L: LeaseCell> Key<W, L> {
         let shared = !lease.is_exclusive();
         let entry = claim.entry(step);
         let waiter = self.remove(step, index);
-        self.subscription.vain = 0;
+        self.store.subscription.vain = 0;
         self.leases.push(lease);
         if known.is_none() || (!options.renew && first.is_provisional(options.ttl)) {
             // The length of the lease is unknown, or nothing renews it later: a renewal confirms it before the waiter is
@@ -146,20 +146,20 @@ impl<W: Clone, L: LeaseCell> Key<W, L> {
         if shared {
             self.share(step, id, claim);
         } else {
-            self.last_answer = Some(LastAnswer::Busy);
+            self.store.last_answer = Some(LastAnswer::Busy);
         }
     }
 
     /// The wait of a caller reaches its limit while its grant is being confirmed.
     pub(super) fn give_up_unconfirmed(&mut self, step: &mut Step<'_, W, L>, id: WaiterId) {
         let its = |offer: &&mut Offer<W>| offer.waiter.id == id && offer.until.is_none();
-        let Some(offer) = self.offers.iter_mut().find(its) else { return };
+        let Some(offer) = self.queue.offers.iter_mut().find(its) else { return };
         offer.waiter.is_over = true;
         let (lease, waiter) = (offer.guard.lease, &offer.waiter);
         if step.now >= step.latest(waiter) {
             // The waiter goes back to the queue when the lease ends.
             self.end(step, lease, End::Released);
-            if let Some(index) = self.index(id) {
+            if let Some(index) = self.queue.index(id) {
                 let outcome = self.outcome(step.now, no_answer());
                 self.dismiss(step, index, outcome);
             }
@@ -170,7 +170,7 @@ impl<W: Clone, L: LeaseCell> Key<W, L> {
         let Some(lease) = self.leases.iter_mut().find(|lease| lease.id == id) else { return };
         let guard = lease.granted(self.id, &entry).guard;
         lease.guards.push(entry);
-        self.offers.push(Offer::unconfirmed(waiter, guard));
+        self.queue.offers.push(Offer::unconfirmed(waiter, guard));
         self.renew_now(step, id, None);
     }
 
@@ -180,16 +180,16 @@ impl<W: Clone, L: LeaseCell> Key<W, L> {
         let granted = lease.granted(self.id, &entry);
         lease.guards.push(entry);
         let mut offer = Offer::unconfirmed(waiter, granted.guard);
-        offer.begin(lease, step.now, self.vain);
+        offer.begin(lease, step.now, self.queue.vain);
         step.out.push(Action::Wake(offer.waiter.handle.clone(), Outcome::Granted(granted)));
-        self.offers.push(offer);
+        self.queue.offers.push(offer);
     }
 
     /// Withdraws the offers on a lease. A waiter that was told of one is back in the queue when it is polled: one that never is would
     /// ask for the key and lose it to its max hold again and again. Returns the owner ids of the offers.
     pub(super) fn withdraw(&mut self, step: &mut Step<'_, W, L>, lease: &mut Lease<L>) -> Vec<OwnerId> {
         let mut owners = Vec::new();
-        let withdrawn: Vec<_> = self.offers.extract_if(.., |offer| offer.guard.lease == lease.id).collect();
+        let withdrawn: Vec<_> = self.queue.offers.extract_if(.., |offer| offer.guard.lease == lease.id).collect();
         for offer in withdrawn {
             let its = lease.guards.iter().position(|entry| entry.id == offer.guard.guard);
             owners.extend(its.map(|index| lease.guards.remove(index).owner));
@@ -204,23 +204,23 @@ impl<W: Clone, L: LeaseCell> Key<W, L> {
 
     /// Puts a waiter back to its place in the queue.
     pub(super) fn back_in_line(&mut self, waiter: Waiter<W>) {
-        self.over += usize::from(waiter.is_over);
-        let index = self.waiters.partition_point(|other| other.id < waiter.id);
-        self.waiters.insert(index, waiter);
+        self.queue.over += usize::from(waiter.is_over);
+        let index = self.queue.waiters.partition_point(|other| other.id < waiter.id);
+        self.queue.waiters.insert(index, waiter);
     }
 
     /// A waiter collects the guard that it was offered.
     pub(super) fn collect(&mut self, id: WaiterId, guard: &GuardRef) -> Collected {
         let offered = |offer: &Offer<W>| offer.waiter.id == id && offer.guard == *guard && offer.until.is_some();
-        match self.offers.iter().position(offered) {
+        match self.queue.offers.iter().position(offered) {
             Some(offer) => {
-                self.offers.swap_remove(offer);
-                self.vain = 0;
+                self.queue.offers.swap_remove(offer);
+                self.queue.vain = 0;
                 Collected::Yes
             }
-            None if self.index(id).is_some() => Collected::NotYet,
+            None if self.queue.index(id).is_some() => Collected::NotYet,
             None => {
-                let mut others = self.asleep.iter().chain(self.offers.iter().map(|offer| &offer.waiter));
+                let mut others = self.queue.asleep.iter().chain(self.queue.offers.iter().map(|offer| &offer.waiter));
                 if others.any(|waiter| waiter.id == id) { Collected::NotYet } else { Collected::TooLate }
             }
         }

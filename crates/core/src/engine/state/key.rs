@@ -1,53 +1,24 @@
 //! One key: its wait queue, who of it sends a claim next, and when the key needs attention.
 
-use std::collections::VecDeque;
-
 use super::backoff::BackOff;
 use super::event::{Action, End, Join, KeyId, LeaseCell, Member, Outcome, WaiterId};
+use super::in_store::InStore;
 use super::lease::Lease;
-use super::pending::{LostEpoch, PendingClaim, PendingRelease, PendingTakeOver};
+use super::pending::{PendingClaim, PendingRelease, PendingTakeOver};
+use super::queue::Queue;
 use super::step::Step;
-use super::subscription::Subscription;
-use super::waiter::{Changes, LastAnswer, Offer, Waiter, no_answer};
+use super::waiter::{LastAnswer, Waiter, no_answer};
 use crate::clock::Moment;
-use crate::{Busy, Error, ErrorKind, LockKey, LossReason, Mode, SessionId};
+use crate::{Busy, Error, ErrorKind, LockKey, LossReason, Mode};
 
-/// What this process knows of one key: its wait queue, the requests under way, and the leases that are held here.
+/// What this process knows of one key.
 #[derive(Clone, Debug)]
 pub(super) struct Key<W, L> {
     pub(super) name: LockKey,
     pub(super) id: KeyId,
-    /// The wait queue, in the order in which the callers came.
-    pub(super) waiters: VecDeque<Waiter<W>>,
-    /// How many of the waiters end with the next answer (a try, or a wait at its limit).
-    pub(super) over: usize,
-    /// Waiters that did not come for a guard, or whose runtimes are not driven. Others pass them; they are back in their places when
-    /// they are polled.
-    pub(super) asleep: Vec<Waiter<W>>,
-    /// How many offers nobody came for, since somebody did.
-    pub(super) vain: u32,
-    /// Guards that waiters were told of and have not collected yet.
-    pub(super) offers: Vec<Offer<W>>,
-    pub(super) claims: Vec<PendingClaim<W>>,
-    pub(super) take_overs: Vec<PendingTakeOver<W>>,
+    pub(super) queue: Queue<W>,
     pub(super) leases: Vec<Lease<L>>,
-    pub(super) releases: Vec<PendingRelease<W>>,
-    /// The epochs that sessions have lost, as long as the store may have something of them.
-    pub(super) lost: Vec<LostEpoch>,
-    pub(super) subscription: Subscription,
-    /// Whether a waiter here waits for a holder of another process.
-    pub(super) wants_notifications: bool,
-    /// Counts of what may have freed the key.
-    pub(super) changes: Changes,
-    /// The last answer of the store; `None` while it is out of date.
-    pub(super) last_answer: Option<LastAnswer>,
-    /// Until when the lease lasts that the store named in its last answer.
-    pub(super) busy_until: Moment,
-    /// No claim is sent before this moment: after the last local hand-off that was allowed, so that other processes go
-    /// first, and after a grant that had to be refused, because the store would grant the same again.
-    pub(super) yield_until: Moment,
-    /// The session that holds the key, if the store named one.
-    pub(super) store_session: Option<SessionId>,
+    pub(super) store: InStore<W>,
     /// The moment at which the schedule has this key.
     pub(super) noted: Moment,
 }
@@ -68,48 +39,27 @@ impl<W: Clone, L: LeaseCell> Key<W, L> {
         Self {
             name,
             id: KeyId(0),
-            waiters: VecDeque::new(),
-            over: 0,
-            asleep: Vec::new(),
-            vain: 0,
-            offers: Vec::new(),
-            claims: Vec::new(),
-            take_overs: Vec::new(),
+            queue: Queue::new(),
             leases: Vec::new(),
-            releases: Vec::new(),
-            lost: Vec::new(),
-            subscription: Subscription::new(),
-            wants_notifications: false,
-            changes: Changes::default(),
-            last_answer: None,
-            busy_until: Moment::default(),
-            yield_until: Moment::default(),
-            store_session: None,
+            store: InStore::new(),
             noted: Moment::NEVER,
         }
     }
 
     /// Whether nothing is known of the key, so that it can be forgotten.
     pub(super) fn is_idle(&self) -> bool {
-        self.waiters.is_empty()
-            && self.asleep.is_empty()
-            && self.offers.is_empty()
-            && self.claims.is_empty()
-            && self.take_overs.is_empty()
-            && self.leases.is_empty()
-            && self.releases.is_empty()
-            && self.lost.is_empty()
+        self.queue.is_empty() && self.leases.is_empty() && self.store.is_settled()
     }
 
     pub(super) fn join(&mut self, step: &mut Step<'_, W, L>, join: Join<W>) -> (WaiterId, bool) {
         let id = WaiterId(step.id());
         self.detach_requests(step);
         let waiter = self.waiter(step, id, join);
-        self.over += usize::from(waiter.is_try);
-        self.waiters.push_back(waiter);
+        self.queue.over += usize::from(waiter.is_try);
+        self.queue.waiters.push_back(waiter);
         self.advance(step);
         let held = self.leases.iter().any(|lease| lease.end.is_none());
-        (id, self.index(id).is_some_and(|index| held || index > 0))
+        (id, self.queue.index(id).is_some_and(|index| held || index > 0))
     }
 
     pub(super) fn waiter(&self, step: &Step<'_, W, L>, id: WaiterId, join: Join<W>) -> Waiter<W> {
@@ -124,8 +74,8 @@ impl<W: Clone, L: LeaseCell> Key<W, L> {
             limit: join.limit,
             is_try,
             is_over: is_try,
-            asks: false,
-            ask_at: Moment::default(),
+            claim_under_way: false,
+            next_claim_at: Moment::default(),
             polling: self.polling(),
             failing: BackOff::after_failure(),
             last: None,
@@ -135,15 +85,15 @@ impl<W: Clone, L: LeaseCell> Key<W, L> {
     /// Moves requests that single callers poll to tasks of their own: from now on others depend on them, and they must go on
     /// also if their callers are never polled.
     pub(super) fn detach_requests(&mut self, step: &mut Step<'_, W, L>) {
-        let claims = self.claims.iter_mut().filter_map(|claim| claim.by.take());
-        let releases = self.releases.iter_mut().filter_map(|release| release.by.take());
+        let claims = self.store.claims.iter_mut().filter_map(PendingClaim::detach);
+        let releases = self.store.releases.iter_mut().filter_map(|release| release.by.take());
         step.out.extend(claims.chain(releases).map(Action::Detached));
     }
 
     pub(super) fn times_up(&mut self, step: &mut Step<'_, W, L>, id: WaiterId) {
-        if let Some(index) = self.index(id) {
-            self.over += usize::from(!self.waiters[index].is_over);
-            self.waiters[index].is_over = true;
+        if let Some(index) = self.queue.index(id) {
+            self.queue.over += usize::from(!self.queue.waiters[index].is_over);
+            self.queue.waiters[index].is_over = true;
             self.give_up_late(step, index);
         } else {
             self.give_up_unconfirmed(step, id);
@@ -155,12 +105,12 @@ impl<W: Clone, L: LeaseCell> Key<W, L> {
     /// applies to a waiter whose task is not polled.
     pub(super) fn give_up_late(&mut self, step: &mut Step<'_, W, L>, index: usize) -> bool {
         let late = |waiter: &&Waiter<W>| step.now >= step.latest(waiter);
-        let Some(waiter) = self.waiters.get(index).filter(late) else { return false };
-        let last = if waiter.asked() || waiter.last.is_some() {
-            waiter.last.clone().filter(|_| self.asks(step, &self.queue_front(step), index))
+        let Some(waiter) = self.queue.waiters.get(index).filter(late) else { return false };
+        let last = if waiter.has_claimed() || waiter.last.is_some() {
+            waiter.last.clone().filter(|_| self.is_its_turn(step, &self.queue_front(step), index))
         } else {
             // Nothing was asked for this one; but silence to another is no sign that the key is held.
-            self.known(step.now).filter(|_| !self.claims.iter().any(PendingClaim::is_under_way))
+            self.known(step.now).filter(|_| !self.store.claims.iter().any(PendingClaim::is_under_way))
         };
         let outcome = self.outcome(step.now, last.unwrap_or_else(no_answer));
         self.dismiss(step, index, outcome);
@@ -168,14 +118,14 @@ impl<W: Clone, L: LeaseCell> Key<W, L> {
     }
 
     pub(super) fn leave(&mut self, step: &mut Step<'_, W, L>, id: WaiterId) {
-        if let Some(index) = self.index(id) {
+        if let Some(index) = self.queue.index(id) {
             self.remove(step, index);
-        } else if let Some(asleep) = self.asleep.iter().position(|waiter| waiter.id == id) {
-            self.asleep.swap_remove(asleep);
+        } else if let Some(asleep) = self.queue.asleep.iter().position(|waiter| waiter.id == id) {
+            self.queue.asleep.swap_remove(asleep);
         } else if self.leave_take_over(id) {
             // The grant that it may bring is released.
-        } else if let Some(offer) = self.offers.iter().position(|offer| offer.waiter.id == id) {
-            let offer = self.offers.remove(offer);
+        } else if let Some(offer) = self.queue.offers.iter().position(|offer| offer.waiter.id == id) {
+            let offer = self.queue.offers.remove(offer);
             self.release_guard(step, &offer.guard, None);
         }
         self.advance(step);
@@ -196,8 +146,8 @@ impl<W: Clone, L: LeaseCell> Key<W, L> {
         }
         // The answers for the front of the queue also answer the waiters behind: these must neither overtake it, nor take
         // silence for "held".
-        while self.over > 0 && index < self.waiters.len() {
-            match self.known(step.now).filter(|_| self.waiters[index].is_over) {
+        while self.queue.over > 0 && index < self.queue.waiters.len() {
+            match self.known(step.now).filter(|_| self.queue.waiters[index].is_over) {
                 Some(last_answer) => {
                     let outcome = self.outcome(step.now, last_answer);
                     self.dismiss(step, index, outcome);
@@ -210,12 +160,12 @@ impl<W: Clone, L: LeaseCell> Key<W, L> {
 
     /// Sends the claim of a waiter at the front if it is due. Returns an outcome if the waiter ends instead.
     fn turn(&mut self, step: &mut Step<'_, W, L>, front: &QueueFront, index: usize) -> Option<Outcome<L>> {
-        let waiter = &self.waiters[index];
+        let waiter = &self.queue.waiters[index];
         if let Some(reason) = self.lost_under(waiter.member) {
             let error = Error::new(ErrorKind::Lost(reason), "acquire");
             return Some(Outcome::Failed(error.detail("a guard of this session that is still there lost the key")));
         }
-        if !self.asks(step, front, index) {
+        if !self.is_its_turn(step, front, index) {
             return self
                 .known(step.now)
                 .filter(|_| waiter.is_over)
@@ -224,8 +174,8 @@ impl<W: Clone, L: LeaseCell> Key<W, L> {
         if self.is_in_the_way(step.now, waiter) {
             return waiter.is_over.then(|| self.busy(step.now));
         }
-        if self.may_ask(step, front, waiter) {
-            self.ask(step, index);
+        if self.may_claim(step, front, waiter) {
+            self.send_claim(step, index);
         }
         None
     }
@@ -233,10 +183,13 @@ impl<W: Clone, L: LeaseCell> Key<W, L> {
     /// What is known of the key: that it is held here, or that a waiter here has its place in the queue of the store, or the last
     /// answer of the store.
     fn known(&self, now: Moment) -> Option<LastAnswer> {
-        let kept = self.waiters.front().is_some_and(|first| self.is_in_the_way(now, first));
-        let queued =
-            self.claims.iter().any(|claim| claim.for_waiter.is_some() && claim.is_notified() && !claim.is_under_way());
-        if kept || queued { Some(LastAnswer::Busy) } else { self.last_answer.clone() }
+        let kept = self.queue.waiters.front().is_some_and(|first| self.is_in_the_way(now, first));
+        let queued = self
+            .store
+            .claims
+            .iter()
+            .any(|claim| claim.for_waiter.is_some() && claim.is_notified() && !claim.is_under_way());
+        if kept || queued { Some(LastAnswer::Busy) } else { self.store.last_answer.clone() }
     }
 
     pub(super) fn outcome(&self, now: Moment, last_answer: LastAnswer) -> Outcome<L> {
@@ -249,19 +202,19 @@ impl<W: Clone, L: LeaseCell> Key<W, L> {
     /// The outcome "busy", with the remaining lease as far as it is known here.
     pub(super) fn busy(&self, now: Moment) -> Outcome<L> {
         let here = self.leases.iter().filter(|lease| lease.end.is_none()).map(Lease::limit).max();
-        let until = here.unwrap_or(self.busy_until);
+        let until = here.unwrap_or(self.store.busy_until);
         let known = now < until && until < Moment::NEVER;
         Outcome::Busy(Busy { remaining: known.then(|| until.since(now)) })
     }
 
     pub(super) fn queue_front(&self, step: &Step<'_, W, L>) -> QueueFront {
         let together = self.together(step);
-        let reentrant = self.waiters.front().is_some_and(|first| step.traits(first.member).reentrant);
+        let reentrant = self.queue.waiters.front().is_some_and(|first| step.traits(first.member).reentrant);
         let orphan = |claim: &PendingClaim<W>| claim.for_waiter.is_none() && claim.is_under_way();
         QueueFront {
             together,
-            reach: if reentrant { self.waiters.len() } else { together },
-            orphan: self.claims.iter().any(orphan),
+            reach: if reentrant { self.queue.waiters.len() } else { together },
+            orphan: self.store.claims.iter().any(orphan),
         }
     }
 
@@ -269,17 +222,17 @@ impl<W: Clone, L: LeaseCell> Key<W, L> {
     /// not share a lease.
     pub(super) fn together(&self, step: &Step<'_, W, L>) -> usize {
         let for_itself = |waiter: &&Waiter<W>| waiter.mode == Mode::Shared && step.traits(waiter.member).handoffs == 0;
-        let readers = self.waiters.iter().take_while(for_itself).count();
-        readers.max(1).min(self.waiters.len())
+        let readers = self.queue.waiters.iter().take_while(for_itself).count();
+        readers.max(1).min(self.queue.waiters.len())
     }
 
     /// Whether the waiter may send claims: it is at the front, or acts for the session that holds the key.
-    fn asks(&self, step: &Step<'_, W, L>, front: &QueueFront, index: usize) -> bool {
+    fn is_its_turn(&self, step: &Step<'_, W, L>, front: &QueueFront, index: usize) -> bool {
         index == 0 || index < front.together || {
-            let waiter = &self.waiters[index];
+            let waiter = &self.queue.waiters[index];
             match self.leases.iter().find(|lease| lease.is_exclusive() && lease.is_held(step.now)) {
                 Some(lease) => lease.admits(waiter.member, waiter.session),
-                None => waiter.session.is_some() && waiter.session == self.store_session,
+                None => waiter.session.is_some() && waiter.session == self.store.session,
             }
         }
     }
@@ -290,14 +243,14 @@ impl<W: Clone, L: LeaseCell> Key<W, L> {
         self.leases.iter().any(|lease| keeps(lease) && !lease.admits(waiter.member, waiter.session))
     }
 
-    fn may_ask(&self, step: &Step<'_, W, L>, front: &QueueFront, waiter: &Waiter<W>) -> bool {
-        let due = waiter.is_over || step.now >= self.asks_at(waiter);
+    fn may_claim(&self, step: &Step<'_, W, L>, front: &QueueFront, waiter: &Waiter<W>) -> bool {
+        let due = waiter.is_over || step.now >= self.claims_at(waiter);
         due && !self.is_answered_first(step, front, waiter)
     }
 
     /// When a waiter sends its next claim, if its wait is not over before.
-    fn asks_at(&self, waiter: &Waiter<W>) -> Moment {
-        waiter.ask_at.max(self.yield_until.min(waiter.limit))
+    fn claims_at(&self, waiter: &Waiter<W>) -> Moment {
+        waiter.next_claim_at.max(self.store.yield_until.min(waiter.limit))
     }
 
     /// Whether the waiter has to wait for another request first: for a claim of its own or of its session, and for one of a
@@ -307,13 +260,13 @@ impl<W: Clone, L: LeaseCell> Key<W, L> {
     fn is_answered_first(&self, step: &Step<'_, W, L>, front: &QueueFront, waiter: &Waiter<W>) -> bool {
         let of_session = |claim: &PendingClaim<W>| claim.member == waiter.member && claim.is_under_way();
         // A waiter at its limit does not wait for the claims of others.
-        waiter.asks || (front.orphan && (!waiter.is_over || waiter.is_try)) || {
+        waiter.claim_under_way || (front.orphan && (!waiter.is_over || waiter.is_try)) || {
             let reentrant = step.traits(waiter.member).reentrant;
             let comes_first = |release: &PendingRelease<W>| {
                 let of_session = reentrant && release.member == waiter.member;
                 release.is_in_the_way(waiter.mode) && (of_session || !release.has_failed)
             };
-            (reentrant && self.claims.iter().any(of_session)) || self.releases.iter().any(comes_first)
+            (reentrant && self.store.claims.iter().any(of_session)) || self.store.releases.iter().any(comes_first)
         }
     }
 
@@ -327,27 +280,25 @@ impl<W: Clone, L: LeaseCell> Key<W, L> {
 
     /// A lease ended here: the key may be free, and the waiters send claims again.
     pub(super) fn freed(&mut self) {
-        self.changes.freed += 1;
-        self.last_answer = None;
-        self.store_session = None;
+        self.store.changes.freed += 1;
+        self.store.last_answer = None;
+        self.store.session = None;
         // The store notifies the waiters in its queue, and grants a key that is freed here to the first of them.
-        self.ask_anew(|claim| !claim.is_notified());
+        self.claim_anew(|claim| !claim.is_notified());
     }
 
     /// Lets the waiters that have sent a claim before send one now, except for those whose claim does not need that.
-    pub(super) fn ask_anew(&mut self, needed: impl Fn(&PendingClaim<W>) -> bool) {
+    pub(super) fn claim_anew(&mut self, needed: impl Fn(&PendingClaim<W>) -> bool) {
         let polling = self.polling();
         let spared: Vec<_> =
-            self.claims.iter().filter(|claim| !needed(claim)).filter_map(|claim| claim.for_waiter).collect();
-        for waiter in self.waiters.iter_mut().take_while(|waiter| waiter.asked() || waiter.session.is_some()) {
+            self.store.claims.iter().filter(|claim| !needed(claim)).filter_map(|claim| claim.for_waiter).collect();
+        for waiter in
+            self.queue.waiters.iter_mut().take_while(|waiter| waiter.has_claimed() || waiter.session.is_some())
+        {
             if !spared.contains(&waiter.id) {
-                (waiter.polling, waiter.ask_at) = (polling, Moment::default());
+                (waiter.polling, waiter.next_claim_at) = (polling, Moment::default());
             }
         }
-    }
-
-    pub(super) fn index(&self, id: WaiterId) -> Option<usize> {
-        self.waiters.binary_search_by_key(&id, |waiter| waiter.id).ok()
     }
 
     /// Removes a waiter and gives it this outcome, which is not a grant.
@@ -358,15 +309,17 @@ impl<W: Clone, L: LeaseCell> Key<W, L> {
 
     /// Removes a waiter from the queue, and gives up its position in the store queue.
     pub(super) fn remove(&mut self, step: &mut Step<'_, W, L>, index: usize) -> Waiter<W> {
-        let Some(mut waiter) = self.waiters.remove(index) else { unreachable!("the index is of a waiter in the line") };
-        self.over -= usize::from(waiter.is_over);
+        let Some(mut waiter) = self.queue.waiters.remove(index) else {
+            unreachable!("the index is of a waiter in the line")
+        };
+        self.queue.over -= usize::from(waiter.is_over);
         // The waiter may come back to the queue; its claim under way belongs to no waiter from now on.
-        waiter.asks = false;
-        for claim in self.claims.iter_mut().filter(|claim| claim.for_waiter == Some(waiter.id)) {
+        waiter.claim_under_way = false;
+        for claim in self.store.claims.iter_mut().filter(|claim| claim.for_waiter == Some(waiter.id)) {
             claim.for_waiter = None;
         }
         let given_up: Vec<_> =
-            self.claims.extract_if(.., |claim| claim.for_waiter.is_none() && claim.request.is_none()).collect();
+            self.store.claims.extract_if(.., |claim| claim.for_waiter.is_none() && claim.request().is_none()).collect();
         for claim in given_up {
             self.give_up(step, &claim);
         }
@@ -376,18 +329,19 @@ impl<W: Clone, L: LeaseCell> Key<W, L> {
     /// The next moment at which the key has to be looked at.
     pub(super) fn next_event(&self, step: &Step<'_, W, L>) -> Moment {
         let front = self.queue_front(step);
-        let asks = (0..front.reach).filter(|index| self.asks(step, &front, *index)).filter_map(|index| {
-            let waiter = &self.waiters[index];
+        let claims = (0..front.reach).filter(|index| self.is_its_turn(step, &front, *index)).filter_map(|index| {
+            let waiter = &self.queue.waiters[index];
             let idle = !self.is_in_the_way(step.now, waiter) && !self.is_answered_first(step, &front, waiter);
-            (idle && !waiter.is_over).then(|| self.asks_at(waiter))
+            (idle && !waiter.is_over).then(|| self.claims_at(waiter))
         });
         let leases = self.leases.iter().map(Lease::next_event);
-        let offers = self.offers.iter().flat_map(|offer| offer.until.into_iter().chain(self.calls_at(offer)));
-        let releases = self.releases.iter().map(PendingRelease::next_event);
-        let lost = self.lost.iter().map(|lost| lost.until);
+        let offers = self.queue.offers.iter().flat_map(|offer| offer.until.into_iter().chain(self.calls_at(offer)));
+        let releases = self.store.releases.iter().map(PendingRelease::next_event);
+        let lost = self.store.lost.iter().map(|lost| lost.until);
         let subscribes = self.subscribes(step).map(|(_, at)| at);
-        asks.chain(self.claims.iter().map(PendingClaim::overdue_at))
-            .chain(self.take_overs.iter().map(PendingTakeOver::overdue_at))
+        claims
+            .chain(self.store.claims.iter().map(PendingClaim::overdue_at))
+            .chain(self.store.take_overs.iter().map(PendingTakeOver::overdue_at))
             .chain(leases)
             .chain(offers)
             .chain(releases)

@@ -10,10 +10,11 @@ use hashbrown::hash_table::Entry;
 
 use super::event::{KeyId, LeaseCell, Member};
 use super::held::HeldLease;
+use super::in_store::InStore;
 use super::key::Key;
 use super::lease::Lease;
-use super::subscription::Subscription;
-use super::waiter::{Changes, LastAnswer};
+use super::queue::Queue;
+use super::waiter::LastAnswer;
 use crate::LockKey;
 use crate::clock::Moment;
 
@@ -113,7 +114,7 @@ impl<W: Clone, L: LeaseCell> Keys<W, L> {
                 let (noted, busy) = (held.noted(), held.is_busy());
                 let lease = held.lease();
                 let mut key = whole(&mut self.spare, place, lease.cell.key());
-                (key.noted, key.last_answer) = (noted, busy.then_some(LastAnswer::Busy));
+                (key.noted, key.store.last_answer) = (noted, busy.then_some(LastAnswer::Busy));
                 key.leases.push(lease);
                 key
             }
@@ -125,7 +126,7 @@ impl<W: Clone, L: LeaseCell> Keys<W, L> {
         } else if key.is_only_held()
             && let Some(lease) = key.leases.pop()
         {
-            match HeldLease::of(lease, key.noted, key.last_answer.is_some()) {
+            match HeldLease::of(lease, key.noted, key.store.last_answer.is_some()) {
                 Ok(held) => *slot = KeyEntry::Held(held),
                 Err(lease) => {
                     key.leases.push(lease);
@@ -175,60 +176,27 @@ impl<W: Clone, L: LeaseCell> Key<W, L> {
     /// Whether nothing is known of the key but one lease, and that it is busy in the store.
     fn is_only_held(&self) -> bool {
         self.leases.len() == 1
-            && !matches!(self.last_answer, Some(LastAnswer::Failed(_)))
-            && self.waiters.is_empty()
-            && self.asleep.is_empty()
-            && self.offers.is_empty()
-            && self.claims.is_empty()
-            && self.take_overs.is_empty()
-            && self.releases.is_empty()
-            && self.lost.is_empty()
-            && self.subscription.is_as_new()
-            && self.yield_until == Moment::default()
-            && self.store_session.is_none()
+            && self.queue.is_empty()
+            && self.store.is_settled()
+            && !matches!(self.store.last_answer, Some(LastAnswer::Failed(_)))
+            && self.store.subscription.is_as_new()
+            && self.store.yield_until == Moment::default()
+            && self.store.session.is_none()
     }
 
     /// The capacity of its lists.
     fn room(&self) -> usize {
-        self.waiters.capacity() + self.offers.capacity() + self.claims.capacity() + self.releases.capacity()
+        let (Queue { waiters, offers, .. }, InStore { claims, releases, .. }) = (&self.queue, &self.store);
+        waiters.capacity() + offers.capacity() + claims.capacity() + releases.capacity()
     }
 
     /// Empties the key for another use, but keeps the capacity of its lists.
     fn begin_anew(&mut self, place: KeyId, key: LockKey) {
-        let Self {
-            name,
-            id,
-            waiters,
-            over,
-            asleep,
-            vain,
-            offers,
-            claims,
-            take_overs,
-            leases,
-            releases,
-            lost,
-            subscription,
-            wants_notifications,
-            changes,
-            last_answer,
-            busy_until,
-            yield_until,
-            store_session,
-            noted,
-        } = self;
-        (*name, *id) = (key, place);
-        waiters.clear();
-        asleep.clear();
-        offers.clear();
-        claims.clear();
-        take_overs.clear();
+        let Self { name, id, queue, leases, store, noted } = self;
+        queue.clear();
         leases.clear();
-        releases.clear();
-        lost.clear();
-        (*over, *vain, *subscription, *wants_notifications) = (0, 0, Subscription::new(), false);
-        (*changes, *last_answer, *store_session) = (Changes::default(), None, None);
-        (*yield_until, *busy_until, *noted) = (Moment::default(), Moment::default(), Moment::NEVER);
+        store.clear();
+        (*name, *id, *noted) = (key, place, Moment::NEVER);
     }
 }
 
@@ -309,13 +277,13 @@ mod tests {
     #[test]
     fn a_key_with_room_for_many_callers_is_not_kept_as_a_spare() {
         let enlarge: [fn(&mut Key<(), Cell>); 5] = [
-            |key| key.waiters.reserve(ROOM + 1),
-            |key| key.offers.reserve(ROOM + 1),
-            |key| key.claims.reserve(ROOM + 1),
-            |key| key.releases.reserve(ROOM + 1),
+            |key| key.queue.waiters.reserve(ROOM + 1),
+            |key| key.queue.offers.reserve(ROOM + 1),
+            |key| key.store.claims.reserve(ROOM + 1),
+            |key| key.store.releases.reserve(ROOM + 1),
             |key| {
-                key.waiters.reserve_exact(ROOM / 2 + 1);
-                key.claims.reserve_exact(ROOM / 2 + 1);
+                key.queue.waiters.reserve_exact(ROOM / 2 + 1);
+                key.store.claims.reserve_exact(ROOM / 2 + 1);
             },
         ];
         for enlarge in enlarge {
@@ -326,7 +294,7 @@ mod tests {
         }
         let mut keys: Keys<(), Cell> = Keys::new();
         let place = keys.place(&name(0));
-        keys.at(place, |key| key.claims.reserve_exact(ROOM));
+        keys.at(place, |key| key.store.claims.reserve_exact(ROOM));
         assert_eq!(keys.spare.len(), 1);
     }
 }

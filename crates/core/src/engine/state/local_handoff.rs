@@ -36,14 +36,14 @@ impl<W: Clone, L: LeaseCell> Key<W, L> {
         let used_up = lease.guards[entry].number >= traits.handoffs;
         let too_old = step.now.since(lease.since) >= traits.handoff_age.min(lease.terms.ttl / 8);
         if used_up || too_old {
-            if !traits.queues && !self.waiters.is_empty() {
+            if !traits.queues && !self.queue.waiters.is_empty() {
                 // Other processes poll for the key: the waiters here must not send a claim before them every time.
-                self.yield_until = step.now.plus(step.random.jittered(SHORTEST_POLL));
+                self.store.yield_until = step.now.plus(step.random.jittered(SHORTEST_POLL));
             }
             return false;
         }
         let wanted = |next: &Waiter<W>| next.mode == Mode::Exclusive && lease.suits(next.member, &next.options);
-        self.waiters.front().is_some_and(wanted)
+        self.queue.waiters.front().is_some_and(wanted)
     }
 
     /// Makes co-readers of the readers that queued behind this one before its claim was sent. The token of one that came
@@ -51,7 +51,7 @@ impl<W: Clone, L: LeaseCell> Key<W, L> {
     pub(super) fn share(&mut self, step: &mut Step<'_, W, L>, id: LeaseId, claim: &PendingClaim<W>) {
         let mut number = 1;
         let mut index = 0;
-        while let Some(waiter) = self.waiters.get(index) {
+        while let Some(waiter) = self.queue.waiters.get(index) {
             let Some(lease) = self.leases.iter().find(|lease| lease.id == id) else { return };
             let settled = step.traits(lease.terms.member).handoffs > 0 && lease.is_settled(step.now);
             let behind = waiter.mode == Mode::Shared && waiter.id.0 < claim.join_limit;

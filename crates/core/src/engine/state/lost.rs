@@ -3,15 +3,15 @@
 use std::time::Duration;
 
 use super::event::{LeaseCell, Member};
-use super::key::Key;
+use super::in_store::InStore;
 use super::lease::Lease;
 use super::pending::LostEpoch;
 use super::release::LATE;
 use crate::clock::Moment;
 
-impl<W: Clone, L: LeaseCell> Key<W, L> {
+impl<W> InStore<W> {
     /// Notes the epoch of a lost lease of a session.
-    pub(super) fn note_lost(&mut self, now: Moment, lease: &Lease<L>) {
+    pub(super) fn note_lost<L: LeaseCell>(&mut self, now: Moment, lease: &Lease<L>) {
         let Some(epoch) = lease.epoch().filter(|_| lease.is_reentrant()) else { return };
         let until = lease.deadline.max(now.plus(lease.terms.ttl)).plus(LATE);
         match self.lost.iter_mut().find(|lost| lost.member == lease.terms.member) {

@@ -11,6 +11,7 @@ mod step;
 mod claim;
 mod grant;
 mod held;
+mod in_store;
 mod key;
 mod keys;
 mod lease;
@@ -18,6 +19,7 @@ mod local_handoff;
 mod lost;
 mod notifications;
 mod pending;
+mod queue;
 mod release;
 mod renewals;
 mod sleepers;
@@ -207,7 +209,10 @@ impl<W: Clone, L: LeaseCell> State<W, L> {
 
     /// Whether a subscription is still wanted.
     pub(crate) fn is_subscribed(&self, request: RequestId) -> bool {
-        self.keys.entry(request.0).and_then(KeyEntry::whole).is_some_and(|key| key.subscription.is_request(request))
+        self.keys
+            .entry(request.0)
+            .and_then(KeyEntry::whole)
+            .is_some_and(|key| key.store.subscription.is_request(request))
     }
 
     /// Until when a caller with this limit waits for an answer that is under way.
@@ -218,12 +223,12 @@ impl<W: Clone, L: LeaseCell> State<W, L> {
     /// Whether a release of the key is under way, or is repeated.
     pub(crate) fn gives_back(&self, key: &LockKey) -> bool {
         let key = self.keys.get(key).and_then(KeyEntry::whole);
-        key.is_some_and(|key| key.releases.iter().any(|release| release.late_pause.is_none()))
+        key.is_some_and(|key| key.store.releases.iter().any(|release| release.late_pause.is_none()))
     }
 
     /// Whether somebody of this process waits for the key.
     pub(crate) fn is_wanted(&self, key: &LockKey) -> bool {
-        self.keys.get(key).and_then(KeyEntry::whole).is_some_and(|key| !key.waiters.is_empty())
+        self.keys.get(key).and_then(KeyEntry::whole).is_some_and(|key| !key.queue.waiters.is_empty())
     }
 
     /// Whether no request of this engine is under way.

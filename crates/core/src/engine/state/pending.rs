@@ -22,24 +22,33 @@ pub(super) struct PendingClaim<W> {
     pub(super) options: LockOptions,
     /// The waiter that sent it; `None` when that is gone.
     pub(super) for_waiter: Option<WaiterId>,
-    /// The caller that polls the request, as long as no other caller depends on it.
-    pub(super) by: Option<W>,
-    /// The request under way.
-    pub(super) request: Option<RequestId>,
+    pub(super) phase: Phase<W>,
     pub(super) sent_at: Moment,
-    pub(super) overdue_at: Moment,
-    /// The answer is overdue and not waited for any more; it may still come.
-    pub(super) abandoned: bool,
     /// A request of this claim has an unknown outcome: the store may still carry it out.
     pub(super) unanswered: bool,
-    /// The epoch of a notification that came while the request was under way. It is judged with the answer, which may be
-    /// newer.
-    pub(super) message: Option<u64>,
     /// A waiter that joined after this id gets no shared grant of the claim.
     pub(super) join_limit: u64,
     /// The counts of the key when the claim was sent.
     pub(super) seen: Changes,
     pub(super) position: Option<QueuePosition>,
+}
+
+/// Whether a request of a claim is under way.
+#[derive(Clone, Debug)]
+pub(super) enum Phase<W> {
+    /// None is. The claim has a position in the store queue, or may have one.
+    Placed,
+    /// The answer is waited for.
+    Sent {
+        request: RequestId,
+        /// The caller that polls the request, as long as no other caller depends on it.
+        by: Option<W>,
+        overdue_at: Moment,
+        /// The epoch of a notification that came meanwhile. It is judged with the answer, which may be newer.
+        message: Option<u64>,
+    },
+    /// The answer is overdue, and not waited for any more. It may still come.
+    Abandoned(RequestId),
 }
 
 /// A position in the store queue.
@@ -64,13 +73,26 @@ impl QueuePosition {
 impl<W> PendingClaim<W> {
     /// Whether the answer is waited for.
     pub(super) fn is_under_way(&self) -> bool {
-        self.request.is_some() && !self.abandoned
+        matches!(self.phase, Phase::Sent { .. })
+    }
+
+    /// The request whose answer comes, or may come.
+    pub(super) fn request(&self) -> Option<RequestId> {
+        match self.phase {
+            Phase::Placed => None,
+            Phase::Sent { request, .. } | Phase::Abandoned(request) => Some(request),
+        }
+    }
+
+    /// The caller that polls the request, which another task polls from now on.
+    pub(super) fn detach(&mut self) -> Option<W> {
+        if let Phase::Sent { by, .. } = &mut self.phase { by.take() } else { None }
     }
 
     /// When the answer is overdue. Never for a request that its caller polls and on which no other caller depends: that
     /// caller has a limit of its own.
     pub(super) fn overdue_at(&self) -> Moment {
-        if self.is_under_way() && self.by.is_none() { self.overdue_at } else { Moment::NEVER }
+        if let Phase::Sent { by: None, overdue_at, .. } = self.phase { overdue_at } else { Moment::NEVER }
     }
 
     pub(super) fn is_notified(&self) -> bool {
@@ -116,13 +138,9 @@ impl<W: Clone> PendingClaim<W> {
             mode: waiter.mode,
             options: waiter.options.clone(),
             for_waiter: Some(waiter.id),
-            by: None,
-            request: None,
+            phase: Phase::Placed,
             sent_at: step.now,
-            overdue_at: Moment::NEVER,
-            abandoned: false,
             unanswered: false,
-            message: None,
             join_limit: 0,
             seen: Changes::default(),
             position: None,

@@ -26,9 +26,9 @@ impl<W: Clone, L: LeaseCell> Key<W, L> {
         may_be_late: bool,
         by: Option<W>,
     ) {
-        let alone = by.is_some() && self.waiters.is_empty();
+        let alone = by.is_some() && self.queue.waiters.is_empty();
         step.begin(member);
-        self.releases.push(PendingRelease {
+        self.store.releases.push(PendingRelease {
             by,
             alone,
             may_be_late,
@@ -43,7 +43,7 @@ impl<W: Clone, L: LeaseCell> Key<W, L> {
             // The ttl of that claim is not known here.
             let mut late = PendingRelease::new(member, grant, LAST_LATE_RELEASE, step.now);
             late.again_after(FIRST_LATE_RELEASE, step.now);
-            self.releases.push(late);
+            self.store.releases.push(late);
         }
     }
 
@@ -53,12 +53,12 @@ impl<W: Clone, L: LeaseCell> Key<W, L> {
             let overdue = release.request.is_some() && release.again_at <= now;
             overdue && (release.late_pause.is_some() || now >= release.give_up_at)
         };
-        for release in self.releases.extract_if(.., in_vain) {
+        for release in self.store.releases.extract_if(.., in_vain) {
             if release.late_pause.is_none() {
                 step.ended(release.member);
             }
         }
-        for release in self.releases.iter_mut().filter(|release| release.again_at <= now) {
+        for release in self.store.releases.iter_mut().filter(|release| release.again_at <= now) {
             let request = step.request(key);
             // If the answer does not come by then, the runtime that carries the request is not driven. Its caller hears the answer
             // there, if that ever is.
@@ -71,14 +71,16 @@ impl<W: Clone, L: LeaseCell> Key<W, L> {
     }
 
     pub(super) fn released(&mut self, step: &mut Step<'_, W, L>, request: RequestId, answer: Result<LeaseStatus>) {
-        let Some(index) = self.releases.iter().position(|release| release.request == Some(request)) else { return };
-        let release = &mut self.releases[index];
+        let Some(index) = self.store.releases.iter().position(|release| release.request == Some(request)) else {
+            return;
+        };
+        let release = &mut self.store.releases[index];
         (release.request, release.by) = (None, None);
         if let Some(pause) = release.late_pause {
             let next = pause * 2;
             release.again_after(next, step.now);
             if next > LAST_LATE_RELEASE.min(release.ttl) || matches!(answer, Ok(LeaseStatus::Held)) {
-                self.releases.swap_remove(index);
+                self.store.releases.swap_remove(index);
                 self.freed();
             }
             return self.advance(step);
@@ -98,7 +100,7 @@ impl<W: Clone, L: LeaseCell> Key<W, L> {
         if release.may_be_late && FIRST_LATE_RELEASE <= release.ttl && !step.members[&release.member].closed {
             release.again_after(FIRST_LATE_RELEASE, step.now);
         } else {
-            self.releases.swap_remove(index);
+            self.store.releases.swap_remove(index);
         }
         self.freed();
         self.advance(step);
@@ -107,7 +109,10 @@ impl<W: Clone, L: LeaseCell> Key<W, L> {
     /// Answers waiters at their limit whose claims waited for a release of this process: they get the error of that release.
     fn tell_blocked(&mut self, step: &mut Step<'_, W, L>, error: &Error) {
         let blocked = |key: &Self| {
-            key.waiters.iter().position(|waiter| waiter.is_over && !waiter.asks && key.fails_to_give_back(waiter.mode))
+            key.queue
+                .waiters
+                .iter()
+                .position(|waiter| waiter.is_over && !waiter.claim_under_way && key.fails_to_give_back(waiter.mode))
         };
         while let Some(index) = blocked(self) {
             self.dismiss(step, index, Outcome::Failed(error.clone()));
@@ -117,7 +122,7 @@ impl<W: Clone, L: LeaseCell> Key<W, L> {
 
     /// Whether a release failed of what would exclude who claims the key in this mode.
     pub(super) fn fails_to_give_back(&self, mode: Mode) -> bool {
-        self.releases.iter().any(|release| release.has_failed && release.is_in_the_way(mode))
+        self.store.releases.iter().any(|release| release.has_failed && release.is_in_the_way(mode))
     }
 
     /// Ends a guard that is released or dropped. Its lease passes to the next waiter here, or is released in the store with
@@ -157,7 +162,7 @@ impl<W: Clone, L: LeaseCell> Key<W, L> {
         if ended && owes {
             self.release(step, member, grant, ttl, may_be_late, None);
         } else if !ended && !shared {
-            if !self.waiters.is_empty() {
+            if !self.queue.waiters.is_empty() {
                 self.detach_requests(step);
             }
             self.release(step, member, grant, ttl, may_be_late, by);
@@ -203,7 +208,7 @@ impl<W: Clone, L: LeaseCell> Key<W, L> {
         step.out.push(Action::End { cell, key: self.name.clone(), end, held_for });
         let at_once = matches!(end, End::Released | End::Lost(MaxHold | Shutdown));
         let withdrawn = self.withdraw(step, &mut lease);
-        if !self.waiters.is_empty() {
+        if !self.queue.waiters.is_empty() {
             self.detach_requests(step);
         }
         let is_left = |owner: &OwnerId| lease.guards.iter().any(|entry| entry.owner == *owner);
@@ -221,7 +226,7 @@ impl<W: Clone, L: LeaseCell> Key<W, L> {
         // A lease that its own max hold ended is released at once, and other levels of the session may hold the key all the
         // while.
         if matches!(end, End::Lost(reason) if reason != MaxHold) {
-            self.note_lost(step.now, &lease);
+            self.store.note_lost(step.now, &lease);
         }
         // No new lease of a session may begin before its last guard is gone.
         if !lease.guards.is_empty() && (lease.owes_release || lease.is_reentrant()) {
@@ -259,16 +264,16 @@ impl<W: Clone, L: LeaseCell> Key<W, L> {
             }
         }
         let is_closed = |waiter: &Waiter<W>| waiter.member == member;
-        while let Some(index) = self.waiters.iter().position(is_closed) {
+        while let Some(index) = self.queue.waiters.iter().position(is_closed) {
             self.dismiss(step, index, Outcome::Failed(Error::new(ErrorKind::Closed, "acquire")));
         }
-        for waiter in self.asleep.extract_if(.., |waiter| is_closed(waiter)) {
+        for waiter in self.queue.asleep.extract_if(.., |waiter| is_closed(waiter)) {
             step.out.push(Action::Wake(waiter.handle, Outcome::Failed(Error::new(ErrorKind::Closed, "acquire"))));
         }
         self.close_take_overs(step, member);
-        self.releases.retain(|release| release.member != member || release.late_pause.is_none());
-        self.lost.retain(|lost| lost.member != member);
-        if self.subscription.is_by(member) {
+        self.store.releases.retain(|release| release.member != member || release.late_pause.is_none());
+        self.store.lost.retain(|lost| lost.member != member);
+        if self.store.subscription.is_by(member) {
             self.unsubscribe(step);
         }
         self.advance(step);
@@ -276,7 +281,8 @@ impl<W: Clone, L: LeaseCell> Key<W, L> {
 
     /// Drops the releases of a closed engine that are under way: their leases free the keys.
     pub(super) fn abandon(&mut self, step: &mut Step<'_, W, L>, member: Member) {
-        for _ in self.releases.extract_if(.., |release| release.member == member && release.late_pause.is_none()) {
+        for _ in self.store.releases.extract_if(.., |release| release.member == member && release.late_pause.is_none())
+        {
             step.ended(member);
         }
         self.advance(step);
@@ -285,24 +291,24 @@ impl<W: Clone, L: LeaseCell> Key<W, L> {
     /// Whether the key has anything of this engine.
     pub(super) fn concerns(&self, member: Member) -> bool {
         self.leases.iter().any(|lease| lease.terms.member == member)
-            || self.waiters.iter().chain(&self.asleep).any(|waiter| waiter.member == member)
-            || self.claims.iter().any(|claim| claim.member == member)
-            || self.take_overs.iter().any(|pending| pending.member == member)
-            || self.releases.iter().any(|release| release.member == member)
-            || self.lost.iter().any(|lost| lost.member == member)
-            || self.subscription.is_by(member)
+            || self.queue.waiters.iter().chain(&self.queue.asleep).any(|waiter| waiter.member == member)
+            || self.store.claims.iter().any(|claim| claim.member == member)
+            || self.store.take_overs.iter().any(|pending| pending.member == member)
+            || self.store.releases.iter().any(|release| release.member == member)
+            || self.store.lost.iter().any(|lost| lost.member == member)
+            || self.store.subscription.is_by(member)
     }
 
     /// Forgets an engine without handles, guards and requests.
     pub(super) fn forget(&mut self, member: Member) {
-        self.waiters.retain(|waiter| waiter.member != member);
-        self.asleep.retain(|waiter| waiter.member != member);
-        self.offers.retain(|offer| offer.waiter.member != member);
-        self.claims.retain(|claim| claim.member != member);
-        self.take_overs.retain(|pending| pending.member != member);
+        self.queue.waiters.retain(|waiter| waiter.member != member);
+        self.queue.asleep.retain(|waiter| waiter.member != member);
+        self.queue.offers.retain(|offer| offer.waiter.member != member);
+        self.store.claims.retain(|claim| claim.member != member);
+        self.store.take_overs.retain(|pending| pending.member != member);
         self.leases.retain(|lease| lease.terms.member != member);
-        self.releases.retain(|release| release.member != member);
-        self.lost.retain(|lost| lost.member != member);
+        self.store.releases.retain(|release| release.member != member);
+        self.store.lost.retain(|lost| lost.member != member);
     }
 
     /// Ends leases that ran out, and waiters whose tasks are not polled.
@@ -314,6 +320,6 @@ impl<W: Clone, L: LeaseCell> Key<W, L> {
             self.end(step, id, End::Lost(reason));
         }
         while self.give_up_late(step, 0) {}
-        self.forget_lost(now);
+        self.store.forget_lost(now);
     }
 }

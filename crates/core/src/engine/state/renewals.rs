@@ -63,7 +63,7 @@ impl<W: Clone, L: LeaseCell> Key<W, L> {
     fn take_back_untaken(&mut self, step: &mut Step<'_, W, L>) {
         let now = step.now;
         let untaken = |offer: &Offer<W>| offer.until.is_some_and(|until| now >= until);
-        while let Some(index) = self.offers.iter().position(untaken) {
+        while let Some(index) = self.queue.offers.iter().position(untaken) {
             self.take_back(step, index);
         }
     }
@@ -93,7 +93,7 @@ impl<W: Clone, L: LeaseCell> Key<W, L> {
         if is_latest {
             lease.renewal = None;
         }
-        let unconfirmed = self.offers.iter().find(|offer| offer.until.is_none() && offer.guard.lease == id);
+        let unconfirmed = self.queue.offers.iter().find(|offer| offer.until.is_none() && offer.guard.lease == id);
         let unconfirmed = unconfirmed.map(|offer| offer.waiter.id);
         match answer {
             Ok(LeaseStatus::Held) => {
@@ -122,11 +122,11 @@ impl<W: Clone, L: LeaseCell> Key<W, L> {
     /// Tells the waiters of a lease that had to be confirmed first.
     fn confirmed(&mut self, step: &mut Step<'_, W, L>, id: LeaseId) {
         let Some(lease) = self.leases.iter().find(|lease| lease.id == id) else { return };
-        for offer in self.offers.iter_mut().filter(|offer| offer.guard.lease == id && offer.until.is_none()) {
+        for offer in self.queue.offers.iter_mut().filter(|offer| offer.guard.lease == id && offer.until.is_none()) {
             let Some(entry) = lease.guards.iter().find(|entry| entry.id == offer.guard.guard) else {
                 continue;
             };
-            offer.begin(lease, step.now, self.vain);
+            offer.begin(lease, step.now, self.queue.vain);
             let granted = lease.granted(self.id, entry);
             step.out.push(Action::Wake(offer.waiter.handle.clone(), Outcome::Granted(granted)));
         }

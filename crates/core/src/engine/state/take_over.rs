@@ -57,7 +57,7 @@ impl<W: Clone, L: LeaseCell> Key<W, L> {
         let (sent_at, overdue_at) = (step.now, step.overdue(member));
         step.begin(member);
         step.send(member, ask(request));
-        self.take_overs.push(PendingTakeOver {
+        self.store.take_overs.push(PendingTakeOver {
             waiter,
             member,
             grant,
@@ -74,8 +74,8 @@ impl<W: Clone, L: LeaseCell> Key<W, L> {
 
     /// The store answered a take-over or downgrade.
     pub(super) fn taken_over(&mut self, step: &mut Step<'_, W, L>, request: RequestId, answer: Result<Attempt>) {
-        let Some(index) = self.take_overs.iter().position(|pending| pending.request == request) else { return };
-        let mut pending = self.take_overs.remove(index);
+        let Some(index) = self.store.take_overs.iter().position(|pending| pending.request == request) else { return };
+        let mut pending = self.store.take_overs.remove(index);
         step.ended(pending.member);
         match answer {
             Ok(Attempt::Granted { epoch }) => {
@@ -114,7 +114,7 @@ impl<W: Clone, L: LeaseCell> Key<W, L> {
         self.leases.push(Lease::new(id, terms, grant, first, step.now));
         let guard = GuardId(step.id());
         self.offer(step, waiter, id, GuardEntry { id: guard, owner, number, renew: options.renew, cap });
-        let offers = self.offers.iter_mut().filter(|offer| offer.guard.guard == guard);
+        let offers = self.queue.offers.iter_mut().filter(|offer| offer.guard.guard == guard);
         offers.for_each(|offer| offer.taken_over = true);
     }
 
@@ -137,24 +137,24 @@ impl<W: Clone, L: LeaseCell> Key<W, L> {
     /// Treats overdue take-overs as failed: their runtime may not be driven. What a late answer brings is released.
     pub(super) fn give_up_take_overs(&mut self, step: &mut Step<'_, W, L>) {
         let now = step.now;
-        while let Some(index) = self.take_overs.iter().position(|pending| now >= pending.overdue_at()) {
-            let mut pending = self.take_overs.remove(index);
+        while let Some(index) = self.store.take_overs.iter().position(|pending| now >= pending.overdue_at()) {
+            let mut pending = self.store.take_overs.remove(index);
             let operation = if pending.writer.is_some() { "downgrade" } else { "attach" };
             let error = Error::unanswered(operation);
             self.take_over_failed(step, &mut pending, error);
-            self.take_overs.push(pending);
+            self.store.take_overs.push(pending);
         }
     }
 
     /// The caller of an attach or downgrade is gone. True if `id` was one.
     pub(super) fn leave_take_over(&mut self, id: WaiterId) -> bool {
         let its = |pending: &&mut PendingTakeOver<W>| pending.waiter.as_ref().is_some_and(|waiter| waiter.id == id);
-        self.take_overs.iter_mut().find(its).is_some_and(|pending| pending.waiter.take().is_some())
+        self.store.take_overs.iter_mut().find(its).is_some_and(|pending| pending.waiter.take().is_some())
     }
 
     /// The engine is closed: its callers of attach and downgrade get no guard.
     pub(super) fn close_take_overs(&mut self, step: &mut Step<'_, W, L>, member: Member) {
-        for pending in self.take_overs.iter_mut().filter(|pending| pending.member == member) {
+        for pending in self.store.take_overs.iter_mut().filter(|pending| pending.member == member) {
             pending.tell(step, Outcome::Failed(Error::new(ErrorKind::Closed, "take over")));
         }
     }

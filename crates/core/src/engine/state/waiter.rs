@@ -21,9 +21,9 @@ pub(super) struct Waiter<W> {
     /// The waiter ends with the next answer.
     pub(super) is_over: bool,
     /// A claim of this waiter is under way.
-    pub(super) asks: bool,
+    pub(super) claim_under_way: bool,
     /// The waiter sends no claim before this moment.
-    pub(super) ask_at: Moment,
+    pub(super) next_claim_at: Moment,
     pub(super) polling: BackOff,
     pub(super) failing: BackOff,
     /// The answer to the last claim of this waiter.
@@ -79,7 +79,7 @@ pub(super) fn no_answer() -> LastAnswer {
 
 impl<W> Waiter<W> {
     /// Whether the waiter has sent a claim before, or waits for the answer to another's.
-    pub(super) fn asked(&self) -> bool {
-        self.ask_at > Moment::default()
+    pub(super) fn has_claimed(&self) -> bool {
+        self.next_claim_at > Moment::default()
     }
 }

@@ -93,7 +93,7 @@ impl World {
         let (side, key) = (self.side_of(index), self.key_of(index));
         let At::Waiting { id, .. } = self.seats[index].at else { return Ok(()) };
         let asleep = |world: &Self| {
-            world.sides[side].keys.get(&key).and_then(KeyEntry::whole).map_or(0, |whole| whole.asleep.len())
+            world.sides[side].keys.get(&key).and_then(KeyEntry::whole).map_or(0, |whole| whole.queue.asleep.len())
         };
         let before = asleep(self);
         self.feed(side, Event::Polled(key.clone(), id))?;

@@ -1,12 +1,14 @@
 use super::super::State;
 use super::super::backoff::BackOff;
 use super::super::event::{BatchId, End, GuardId, GuardRef, LeaseCell, LeaseId, Member, RequestId, WaiterId};
+use super::super::in_store::InStore;
 use super::super::key::Key;
 use super::super::keys::KeyEntry;
 use super::super::lease::{FirstLease, GuardEntry, Lease, Terms};
 use super::super::pending::{
-    DowngradedWriter, LostEpoch, PendingClaim, PendingRelease, PendingTakeOver, QueuePosition,
+    DowngradedWriter, LostEpoch, PendingClaim, PendingRelease, PendingTakeOver, Phase, QueuePosition,
 };
+use super::super::queue::Queue;
 use super::super::step::Engine;
 use super::super::subscription::{Subscribed, Subscription};
 use super::super::waiter::{Changes, LastAnswer, Offer, Waiter};
@@ -44,17 +46,11 @@ impl Encoder {
     }
 
     pub(super) fn key(&mut self, key: &Key<Handle, LeaseNote>) {
-        let Key {
-            name: _,
-            id: _,
-            waiters,
-            over,
-            asleep,
-            vain,
-            offers,
+        let Key { name: _, id: _, queue, leases, store, noted } = key;
+        let Queue { waiters, over, asleep, offers, vain } = queue;
+        let InStore {
             claims,
             take_overs,
-            leases,
             releases,
             lost,
             subscription,
@@ -62,10 +58,9 @@ impl Encoder {
             changes,
             last_answer,
             busy_until,
+            session,
             yield_until,
-            store_session,
-            noted,
-        } = key;
+        } = store;
         self.list(waiters, Self::waiter);
         self.count(*over);
         self.list(asleep, Self::waiter);
@@ -105,7 +100,7 @@ impl Encoder {
         self.option(last_answer.as_ref(), Self::last_answer);
         self.future(*busy_until);
         self.future(*yield_until);
-        self.option(*store_session, |to, session| to.put(session.0));
+        self.option(*session, |to, session| to.put(session.0));
         self.future(*noted);
     }
 
@@ -120,8 +115,8 @@ impl Encoder {
             limit,
             is_try,
             is_over,
-            asks,
-            ask_at,
+            claim_under_way,
+            next_claim_at,
             polling,
             failing,
             last,
@@ -135,8 +130,8 @@ impl Encoder {
         self.future(*limit);
         self.flag(*is_try);
         self.flag(*is_over);
-        self.flag(*asks);
-        self.future(*ask_at);
+        self.flag(*claim_under_way);
+        self.future(*next_claim_at);
         self.pauses(polling);
         self.pauses(failing);
         self.option(last.as_ref(), Self::last_answer);
@@ -168,13 +163,9 @@ impl Encoder {
             mode,
             options,
             for_waiter,
-            by,
-            request,
+            phase,
             sent_at,
-            overdue_at,
-            abandoned,
             unanswered,
-            message,
             join_limit,
             seen,
             position,
@@ -184,13 +175,22 @@ impl Encoder {
         self.mode(*mode);
         self.options(options);
         self.option(*for_waiter, |to, WaiterId(for_waiter)| to.id(for_waiter));
-        self.option(*by, |to, by| to.put(HANDLE | u64::from(by.0)));
-        self.option(*request, |to, RequestId(_, request)| to.id(request));
+        match phase {
+            Phase::Placed => self.put(0),
+            Phase::Sent { request: RequestId(_, request), by, overdue_at, message } => {
+                self.put(1);
+                self.id(*request);
+                self.option(*by, |to, by| to.put(HANDLE | u64::from(by.0)));
+                self.future(*overdue_at);
+                self.option(*message, Self::epoch);
+            }
+            Phase::Abandoned(RequestId(_, request)) => {
+                self.put(2);
+                self.id(*request);
+            }
+        }
         self.past(*sent_at);
-        self.future(*overdue_at);
-        self.flag(*abandoned);
         self.flag(*unanswered);
-        self.option(*message, Self::epoch);
         self.id(*join_limit);
         // Only whether there was news since counts.
         let Changes { freed, notified } = seen;

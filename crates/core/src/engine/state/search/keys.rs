@@ -10,7 +10,7 @@ impl World {
     /// Which key a subscription is for. What the state has forgotten does not matter.
     pub(super) fn listens_to(&self, side: Side, request: RequestId) -> u8 {
         let whole = self.sides[side].keys.iter().filter_map(|(_, slot)| slot.whole());
-        let mut known = whole.filter(|key| key.subscription.is_request(request));
+        let mut known = whole.filter(|key| key.store.subscription.is_request(request));
         known.next().map_or(0, |key| number_of_key(&key.name))
     }
 

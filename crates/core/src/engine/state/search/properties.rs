@@ -145,7 +145,7 @@ impl World {
         };
         let Some(entry) = lease.guards.iter().find(|entry| entry.id == guard.guard) else { return };
         let used_up = entry.number >= self.config.handoffs && self.config.handoffs > 0 && lease.is_exclusive();
-        if used_up && !key.waiters.is_empty() && !self.config.queues && !lease.terms.reentrant {
+        if used_up && !key.queue.waiters.is_empty() && !self.config.queues && !lease.terms.reentrant {
             *self.rest(side, &name) = Some(self.now);
             self.seen.push("a process rests");
         }
@@ -166,7 +166,7 @@ impl World {
         let mut all: Vec<_> = handed.collect();
         for state in &self.sides {
             let whole = state.keys.iter().filter_map(|(_, slot)| slot.whole());
-            for (key, offer) in whole.flat_map(|key| key.offers.iter().map(move |offer| (key, offer))) {
+            for (key, offer) in whole.flat_map(|key| key.queue.offers.iter().map(move |offer| (key, offer))) {
                 if offer.until.is_none() {
                     continue;
                 }
@@ -266,8 +266,8 @@ impl World {
                     .iter()
                     .any(|lease| lease.guards.iter().any(|entry| entry.owner == *owner) || lease.cell.owner() == *owner)
                     || key.whole().is_some_and(|key| {
-                        key.claims.iter().any(|claim| claim.owner == *owner)
-                            || key.take_overs.iter().any(|pending| pending.grant.owner == *owner)
+                        key.store.claims.iter().any(|claim| claim.owner == *owner)
+                            || key.store.take_overs.iter().any(|pending| pending.grant.owner == *owner)
                     })
             })
         };
@@ -288,25 +288,29 @@ impl State<Handle, LeaseNote> {
 
     fn knows(&self, key: &LockKey, id: WaiterId) -> bool {
         self.keys.get(key).and_then(KeyEntry::whole).is_some_and(|key| {
-            let taking_over = key.take_overs.iter().filter_map(|pending| pending.waiter.as_ref());
+            let taking_over = key.store.take_overs.iter().filter_map(|pending| pending.waiter.as_ref());
             let mut all = key
+                .queue
                 .waiters
                 .iter()
-                .chain(&key.asleep)
-                .chain(key.offers.iter().map(|offer| &offer.waiter))
+                .chain(&key.queue.asleep)
+                .chain(key.queue.offers.iter().map(|offer| &offer.waiter))
                 .chain(taking_over);
             all.any(|waiter| waiter.id == id)
         })
     }
 
     pub(super) fn is_waiting(&self, key: &LockKey, id: WaiterId) -> bool {
-        self.keys.get(key).and_then(KeyEntry::whole).is_some_and(|key| key.waiters.iter().any(|waiter| waiter.id == id))
+        self.keys
+            .get(key)
+            .and_then(KeyEntry::whole)
+            .is_some_and(|key| key.queue.waiters.iter().any(|waiter| waiter.id == id))
     }
 
     /// Whether this claim is of a caller that is gone.
     pub(super) fn is_orphaned(&self, key: &LockKey, request: RequestId) -> bool {
         let Some(key) = self.keys.get(key).and_then(KeyEntry::whole) else { return false };
-        key.claims.iter().any(|claim| claim.request == Some(request) && claim.for_waiter.is_none())
+        key.store.claims.iter().any(|claim| claim.request() == Some(request) && claim.for_waiter.is_none())
     }
 
     /// Whether the answer to a release is waited for, or the first one, if no attempt has failed before.
@@ -315,12 +319,12 @@ impl State<Handle, LeaseNote> {
         let waits = |release: &PendingRelease<Handle>| {
             release.late_pause.is_none() && release.request == Some(request) && !(first && release.has_failed)
         };
-        key.releases.iter().any(waits)
+        key.store.releases.iter().any(waits)
     }
 
     /// Whether what this owner may have got late is released once more.
     pub(super) fn may_be_late(&self, key: &LockKey, owner: OwnerId) -> bool {
         let Some(key) = self.keys.get(key).and_then(KeyEntry::whole) else { return false };
-        key.releases.iter().any(|release| release.late_pause.is_some() && release.grant.owner == owner)
+        key.store.releases.iter().any(|release| release.late_pause.is_some() && release.grant.owner == owner)
     }
 }
