@@ -4,5 +4,6 @@
 
 mod agents;
 mod conformance;
+mod unread;
 
 leasehold_testkit::main!(conformance::suite());

@@ -786,29 +786,6 @@ fn what_a_program_says_of_its_grants_makes_no_room_for_more_of_them() {
     assert!(program.step(7, &other)["done"]["granted"].is_object());
 }
 
-/// What it asked for would have the connections of a store with few of them, until it reads.
-#[cfg(feature = "redis")]
-#[test]
-fn a_program_that_reads_none_of_its_answers_is_ended() {
-    const MOST: usize = 40 << 20;
-    let ((_server, place), folder) = (redis(), tempfile::tempdir().unwrap());
-    let agent = Agent::start(&place, &["--policy", &policy(&folder, "* * keys=10000", 0o600)]);
-    let mut program = Client::with_steps(&agent);
-    for number in 0..500 {
-        let mut claim = claim("a");
-        claim["try_acquire"]["key"] = json!(format!("k{number}"));
-        claim["try_acquire"]["label"] = json!("l".repeat(1000));
-        assert!(program.step(number, &claim)["done"]["granted"].is_object());
-    }
-    let page = program.step(500, &json!({"list": ["", null]})).to_string().len();
-    for number in 0..=MOST / page {
-        program.says(&json!([number, {"list": ["", null]}]).to_string());
-    }
-    let stream = program.0.get_mut();
-    eventually_some("the agent ends it", || stream.write_all(b"[0,{\"inspect\":\"k\"}]\n").err());
-    assert_eq!(place.code(&["run", "-n", "k", "--", "true"]), 0);
-}
-
 /// The lease is over before the agent has answered.
 #[cfg(feature = "redis")]
 #[test]

@@ -193,7 +193,8 @@ impl Faults {
         self.plan().most_at_once.get(&op).copied().unwrap_or(0)
     }
 
-    pub(super) fn answered(&self, op: Op) -> usize {
+    /// How many calls of this kind have ended, whether or not anybody waited for their answers.
+    pub fn answered(&self, op: Op) -> usize {
         self.plan().answered.get(&op).copied().unwrap_or(0)
     }
 
