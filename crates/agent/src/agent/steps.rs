@@ -252,7 +252,7 @@ impl<'a> Client<'a> {
             let Done(number, reply, mut changes) =
                 claimed(number, &claim, backend.downgrade(&writer, &claim).await, false);
             if changes.iter().any(|(_, left)| left.is_some()) {
-                changes.insert(0, (writer, None));
+                changes.insert(0, (GrantRef { epoch: None, ..writer }, None));
             }
             Done(number, reply, changes)
         };
