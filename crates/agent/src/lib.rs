@@ -37,6 +37,4 @@ pub use kind::KIND;
 #[cfg(unix)]
 pub use locker::AgentLocks;
 pub use policy::{Limits, Policy};
-pub use protocol::{
-    Access, Answer, HolderFields, LONGEST_LINE, Line, MOST_KEYS, Refusal, Request, VERSION, kind_name, parse,
-};
+pub use protocol::{Access, HolderFields, Refusal, Request, kind_name};

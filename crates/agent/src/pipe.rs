@@ -6,7 +6,6 @@ use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 
 /// The lines of a client, and what has come of the next one.
-#[derive(Debug)]
 pub(crate) struct Lines<R> {
     from: R,
     read: Vec<u8>,
@@ -14,7 +13,6 @@ pub(crate) struct Lines<R> {
 }
 
 /// Why no line came.
-#[derive(Debug)]
 pub(crate) enum NoLine {
     /// The client ended its side, or the connection broke.
     Closed,
@@ -55,7 +53,6 @@ impl<R: AsyncRead + Unpin> Lines<R> {
 }
 
 /// The lines that the client has not taken yet.
-#[derive(Debug)]
 pub(crate) struct Outbox<W> {
     to: W,
     unsent: Vec<u8>,

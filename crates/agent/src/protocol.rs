@@ -10,17 +10,17 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 /// The version of the protocol, which the first line of the server says.
-pub const VERSION: u32 = 1;
+pub(crate) const VERSION: u32 = 1;
 
 /// The longest line of a client, in bytes.
-pub const LONGEST_LINE: usize = 64 * 1024;
+pub(crate) const LONGEST_LINE: usize = 64 * 1024;
 
 /// The most keys of one request: each is asked for at once.
-pub const MOST_KEYS: usize = 64;
+pub(crate) const MOST_KEYS: usize = 64;
 
 /// A line of the client.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Line {
+pub(crate) enum Line {
     /// Asks for a lock.
     Lock(Box<Request>),
     /// Gives the lock back, or gives up waiting for it.
@@ -133,7 +133,7 @@ pub fn kind_name(kind: ErrorKind) -> &'static str {
 }
 
 /// Reads a line of the client. Fields that are not known are ignored.
-pub fn parse(line: &[u8]) -> Result<Line, Refusal> {
+pub(crate) fn parse(line: &[u8]) -> Result<Line, Refusal> {
     // One who types presses Enter.
     if line.iter().all(u8::is_ascii_whitespace) {
         return Ok(Line::Alive);
@@ -231,7 +231,7 @@ impl Request {
 /// A line of the server.
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Answer<'a> {
+pub(crate) enum Answer<'a> {
     /// The version, which is the first line.
     Leasehold(u32),
     /// Others hold what is asked for.
@@ -293,7 +293,7 @@ pub(crate) fn line(said: &impl Serialize) -> Vec<u8> {
 
 impl Answer<'_> {
     /// The line, with its end.
-    pub fn line(&self) -> Vec<u8> {
+    pub(crate) fn line(&self) -> Vec<u8> {
         line(self)
     }
 }

@@ -37,7 +37,6 @@ enum State {
 }
 
 /// A claim, until this is dropped.
-#[derive(Debug)]
 pub(crate) struct Position<'a> {
     all: &'a Positions,
     of: Of,

@@ -10,7 +10,6 @@ use rustix::fs::{FlockOperation, Mode, flock};
 use rustix::process::umask;
 
 /// A socket that this process has made, and removes at its end.
-#[derive(Debug)]
 pub(crate) struct Socket {
     path: PathBuf,
     inode: Option<u64>,
