@@ -56,6 +56,13 @@ struct Held<'a> {
     asks: Option<Position<'a>>,
 }
 
+impl Held<'_> {
+    /// Whether that is this grant, whose mode and epoch are what the client says.
+    fn is(&self, grant: &GrantRef) -> bool {
+        self.grant.mode == grant.mode && (grant.epoch.is_none() || grant.epoch == self.grant.epoch)
+    }
+}
+
 struct Client<'a> {
     backend: &'a dyn Backend,
     shared: &'a Arc<Shared>,
@@ -161,11 +168,15 @@ impl<'a> Client<'a> {
             Step::TryAcquire(claim) => self.try_acquire(number, claim)?,
             Step::Renew(renewals, within) => self.renew(number, renewals, within)?,
             Step::Release(grant) => {
-                self.check_grant(&grant)?;
+                self.check(&grant.key)?;
+                let known =
+                    self.holds.get(&(grant.key.clone(), grant.owner)).map_or(grant.mode, |held| held.grant.mode);
                 async move {
                     let released = backend.release(&grant).await;
-                    // Whatever its epoch.
-                    let changes = released.iter().map(|_| (GrantRef { epoch: None, ..grant.clone() }, None)).collect();
+                    // What was there is gone, whatever its epoch. What was not may be there in another mode.
+                    let mode = if matches!(released, Ok(LeaseStatus::NotHeld)) { grant.mode } else { known };
+                    let changes = released.iter().map(|_| (GrantRef { epoch: None, mode, ..grant.clone() }, None));
+                    let changes = changes.collect();
                     Done(number, reply(released), changes)
                 }
                 .boxed()
@@ -198,14 +209,6 @@ impl<'a> Client<'a> {
         self.shared.policy.check(&self.peer.names, key.as_str())
     }
 
-    fn check_grant(&self, grant: &GrantRef) -> Result<(), Refusal> {
-        self.check(&grant.key)?;
-        match self.holds.get(&(grant.key.clone(), grant.owner)) {
-            Some(held) if held.grant.mode != grant.mode => Err(Refusal::refused("it was claimed in another mode")),
-            _ => Ok(()),
-        }
-    }
-
     fn try_acquire(&mut self, number: u64, claim: Claim) -> Result<BoxFuture<'a, Done>, Refusal> {
         self.admit(&claim)?;
         let is_again = self.holds.contains_key(&(claim.key.clone(), claim.owner));
@@ -223,7 +226,7 @@ impl<'a> Client<'a> {
 
     fn renew(&self, number: u64, renewals: Vec<Renewal>, within: Duration) -> Result<BoxFuture<'a, Done>, Refusal> {
         for renewal in &renewals {
-            self.check_grant(&renewal.grant)?;
+            self.check(&renewal.grant.key)?;
             not_above(renewal.ttl)?;
         }
         let (backend, positions) = (self.backend, &self.shared.positions);
@@ -261,7 +264,7 @@ impl<'a> Client<'a> {
 
     /// Refuses what the client's engine would not have sent.
     fn admit(&self, claim: &Claim) -> Result<(), Refusal> {
-        self.check_grant(&claim.grant(None))?;
+        self.check(&claim.key)?;
         not_above(claim.ttl)?;
         let longest = [&claim.label, &claim.reason].into_iter().flatten().map(|text| text.len()).max();
         if longest.is_some_and(|longest| longest > LockOptions::MAX_TEXT_BYTES) {
@@ -275,6 +278,8 @@ impl<'a> Client<'a> {
         let id = (grant.key.clone(), grant.owner);
         let before = self.holds.remove(&id);
         let ends = before.iter().map(|held| held.ends).fold(Instant::now() + ttl + AFTER, Instant::max);
+        let known = before.as_ref().filter(|held| held.grant.epoch.is_some() && grant.epoch.is_none());
+        let grant = known.map_or(grant, |held| held.grant.clone());
         let counted = counted.or_else(|| before?.counted);
         self.holds.insert(id, Held { grant, ends, counted, asks });
     }
@@ -325,7 +330,7 @@ impl<'a> Client<'a> {
                 let is_counted = before.is_some_and(|held| held.counted.is_some());
                 let counted = if is_counted { None } else { self.shared.take(self.peer, ONE_KEY).ok() };
                 self.hold(grant, ttl, (counted, None));
-            } else if before.is_some_and(|held| [None, held.grant.epoch].contains(&grant.epoch)) {
+            } else if before.is_some_and(|held| held.is(&grant)) {
                 self.holds.remove(&id);
             }
         }

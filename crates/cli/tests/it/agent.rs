@@ -769,7 +769,6 @@ fn what_a_program_says_of_its_grants_makes_no_room_for_more_of_them() {
     let mut other = claim("c");
     other["try_acquire"]["key"] = json!("other");
     for step in [
-        json!({"release": grant("shared", epoch)}),
         json!({"renew": [[{"grant": grant("exclusive", epoch + 1), "ttl": minute}], minute]}),
         json!({"downgrade": [grant("exclusive", epoch + 1), reader("k")]}),
         json!({"downgrade": [grant("exclusive", epoch), reader("other")]}),
