@@ -177,8 +177,8 @@ impl Agent {
     }
 
     fn spawn(&mut self, stream: UnixStream, peer: Peer, counted: Counted, begin: Begin) {
-        let (shared, told) = (Arc::clone(&self.shared), self.stop.subscribe());
-        self.connections.spawn(connection(stream, (peer, counted), begin, shared, told));
+        let shared = Arc::clone(&self.shared);
+        self.connections.spawn(connection(stream, (peer, counted), begin, shared, self.stop.subscribe()));
     }
 
     async fn end(mut self) -> io::Result<usize> {

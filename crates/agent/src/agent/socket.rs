@@ -26,8 +26,7 @@ pub(crate) fn bind(path: &Path) -> io::Result<(UnixListener, Socket)> {
     let before = umask(Mode::from_raw_mode(0o117));
     let listener = UnixListener::bind(path);
     umask(before);
-    let inode = inode(path);
-    Ok((listener?, Socket { path: path.to_owned(), inode }))
+    Ok((listener?, Socket { path: path.to_owned(), inode: inode(path) }))
 }
 
 fn remove_stale(path: &Path) -> io::Result<()> {

@@ -56,13 +56,6 @@ struct Held<'a> {
     asks: Option<Position<'a>>,
 }
 
-impl Held<'_> {
-    /// Whether that is this grant, whose mode and epoch are what the client says.
-    fn is(&self, grant: &GrantRef) -> bool {
-        self.grant.mode == grant.mode && (grant.epoch.is_none() || grant.epoch == self.grant.epoch)
-    }
-}
-
 struct Client<'a> {
     backend: &'a dyn Backend,
     shared: &'a Arc<Shared>,
@@ -326,11 +319,14 @@ impl<'a> Client<'a> {
         for (grant, left) in changes {
             let id = (grant.key.clone(), grant.owner);
             let before = self.holds.get(&id);
+            // Its mode and epoch are what the client says.
+            let is_this =
+                |held: &Held<'_>| held.grant.mode == grant.mode && [None, held.grant.epoch].contains(&grant.epoch);
             if let Some(ttl) = left {
                 let is_counted = before.is_some_and(|held| held.counted.is_some());
                 let counted = if is_counted { None } else { self.shared.take(self.peer, ONE_KEY).ok() };
                 self.hold(grant, ttl, (counted, None));
-            } else if before.is_some_and(|held| held.is(&grant)) {
+            } else if before.is_some_and(is_this) {
                 self.holds.remove(&id);
             }
         }
