@@ -54,13 +54,24 @@ impl<W> InStore<W> {
 
     /// Empties it, and keeps the capacity of its lists.
     pub(super) fn clear(&mut self) {
-        let Self { claims, take_overs, releases, lost, .. } = self;
+        // Each field is named, so that none that comes is forgotten.
+        let Self {
+            claims,
+            take_overs,
+            releases,
+            lost,
+            subscription,
+            wants_notifications,
+            changes,
+            last_answer,
+            busy_until,
+            session,
+            yield_until,
+        } = self;
         claims.clear();
         take_overs.clear();
         releases.clear();
         lost.clear();
-        let Self { subscription, wants_notifications, changes, last_answer, busy_until, session, yield_until, .. } =
-            self;
         (*subscription, *wants_notifications, *changes) = (Subscription::new(), false, Changes::default());
         (*last_answer, *busy_until) = (None, Moment::default());
         (*session, *yield_until) = (None, Moment::default());
