@@ -7,7 +7,12 @@ mod list;
 pub(crate) mod small;
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::iter;
+use std::panic::resume_unwind;
 use std::process::{Command, ExitCode};
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::thread;
 use std::time::{Duration, Instant};
 
 use crate::services::Fleet;
@@ -28,9 +33,11 @@ pub(crate) fn run(words: &[&str]) -> Result<ExitCode, String> {
         words.is_empty() || words.iter().any(|word| mutant.backend == *word || mutant.wrong.contains(word))
     };
     let chosen: Vec<_> = MUTANTS.iter().filter(chosen).collect();
-    let copy = Copy::create("suite", None)?;
+    // A copy for each processor: most of a build and of a run waits.
+    let crowd = thread::available_parallelism().map_or(1, usize::from);
+    let copies = (0..crowd).map(|lane| Copy::create(&format!("suite-{lane}"), None)).collect::<Result<Vec<_>, _>>()?;
     for mutant in &chosen {
-        copy.patched(mutant)?;
+        copies[0].patched(mutant)?;
     }
     let fleet = Fleet::start(|_| true)?;
     fleet.describe();
@@ -39,23 +46,52 @@ pub(crate) fn run(words: &[&str]) -> Result<ExitCode, String> {
     let mut patience = BTreeMap::new();
     for (backend, tests) in all {
         let began = Instant::now();
-        match suite(&copy, backend, tests, &fleet, LONGEST)? {
+        match suite(&copies[0], backend, tests, &fleet, LONGEST)? {
             End::Survived => patience.insert((backend, tests), (began.elapsed() * SLOWER).max(LEAST)),
             end => return Err(format!("{backend} without any patch: {end}")),
         };
     }
-    let mut caught = 0;
-    for mutant in &chosen {
+    let free = Mutex::new(copies);
+    let is_caught = at_once(&chosen, crowd, |mutant| {
         let began = Instant::now();
+        let copy = free.lock().ok().and_then(|mut free| free.pop()).ok_or("no copy is free")?;
         let patched = copy.patched(mutant)?;
         let patience = patience[&(mutant.backend, mutant.tests)];
         let end = copy.with(mutant.file, &patched, || suite(&copy, mutant.backend, mutant.tests, &fleet, patience));
-        caught += usize::from(matches!(end, Ok(End::Noticed(_) | End::Hung)));
+        free.lock().map_err(|failure| failure.to_string())?.push(copy);
+        let is_caught = matches!(end, Ok(End::Noticed(_) | End::Hung));
         let end = end.map_or_else(|why| format!("NOT RUN: {why}"), |end| end.to_string());
         println!("{:13} {:62} {end} ({} s)", mutant.backend, mutant.wrong, began.elapsed().as_secs());
-    }
+        Ok(is_caught)
+    })?;
+    let caught = is_caught.iter().filter(|is_caught| **is_caught).count();
     println!("\nmutants: {caught} of {} caught", chosen.len());
     Ok(if caught == chosen.len() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+}
+
+/// Does this with each of them, so many at a time, and returns the results in their order, or the first failure.
+fn at_once<T: Sync, R: Send>(
+    all: &[T],
+    crowd: usize,
+    work: impl Fn(&T) -> Result<R, String> + Sync,
+) -> Result<Vec<R>, String> {
+    let next = AtomicUsize::new(0);
+    let mut done: Vec<(usize, R)> = thread::scope(|scope| {
+        let in_turn = || {
+            let mine =
+                iter::repeat_with(|| next.fetch_add(1, Ordering::Relaxed)).take_while(|place| *place < all.len());
+            mine.map(|place| work(&all[place]).map(|result| (place, result))).collect::<Vec<_>>()
+        };
+        let threads: Vec<_> = (0..crowd).map(|_| scope.spawn(in_turn)).collect();
+        threads
+            .into_iter()
+            .flat_map(|thread| thread.join().unwrap_or_else(|panic| resume_unwind(panic)))
+            .collect::<Vec<_>>()
+    })
+    .into_iter()
+    .collect::<Result<_, _>>()?;
+    done.sort_by_key(|(place, _)| *place);
+    Ok(done.into_iter().map(|(_, result)| result).collect())
 }
 
 /// How often the suite runs when cases fail in it that pass alone.
@@ -70,7 +106,7 @@ fn suite(copy: &Copy, backend: &str, tests: &str, fleet: &Fleet, patience: Durat
     };
     let tests = Part(tests);
     let program = copy.build(&package, tests.program())?;
-    let end = |only: Option<&str>| {
+    let end = |only: Option<&[&str]>| {
         let mut command = Command::new(&program);
         tests.select(&mut command, only);
         command.current_dir(copy.tree.join("crates").join(folder)).envs(fleet.environment());
@@ -80,7 +116,7 @@ fn suite(copy: &Copy, backend: &str, tests: &str, fleet: &Fleet, patience: Durat
     for _ in 0..TRIES {
         let first = end(None)?;
         let End::Noticed(case) = &first else { return Ok(first) };
-        if end(Some(case))? != End::Survived {
+        if end(Some(&[case]))? != End::Survived {
             return Ok(first);
         }
         println!("{case} failed among the others, and not alone");

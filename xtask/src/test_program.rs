@@ -45,15 +45,23 @@ impl<'a> Part<'a> {
         if ["lib", "model"].contains(&self.0) { self.0 } else { "it" }
     }
 
-    /// Lets the program run these tests, or of them only the one with this name.
-    pub(crate) fn select(self, command: &mut Command, only: Option<&str>) {
+    /// Lets the program run these tests, or of them only those with these names.
+    pub(crate) fn select(self, command: &mut Command, only: Option<&[&str]>) {
         let is_suite = self.0 == "conformance";
-        let module = (self.program() == "it" && !is_suite).then(|| format!("{}::", self.0));
-        command.args(only.map(str::to_owned).or(module));
+        match only {
+            Some(names) => _ = command.arg("--exact").args(names),
+            None if self.program() == "it" && !is_suite => _ = command.arg(format!("{}::", self.0)),
+            None => {}
+        }
         if is_suite {
             command.env("LEASEHOLD_TESTS", "suite");
         }
     }
+}
+
+/// The names in what a program of tests lists.
+pub(crate) fn names(listed: &str) -> Vec<String> {
+    listed.lines().filter_map(|line| line.strip_suffix(": test")).map(str::to_owned).collect()
 }
 
 /// The name in an id such as `path+file:///here/crates/file#leasehold-file@0.1.0`, or `path+file:///here/xtask#0.0.0` for a package
@@ -77,6 +85,13 @@ mod tests {
             "executable": executable,
         })
         .to_string()
+    }
+
+    #[test]
+    fn listed_tests_are_told_from_what_else_is_printed() {
+        let listed =
+            "warning: x\nqueue::a_test: test\netcd::c01_one::queue_off: test\n2 tests, 0 benchmarks\nbench: bench\n";
+        assert_eq!(names(listed), ["queue::a_test", "etcd::c01_one::queue_off"]);
     }
 
     #[test]

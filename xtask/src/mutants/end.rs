@@ -54,8 +54,7 @@ fn first_failure(output: impl Read) -> Option<String> {
     let lines = BufReader::new(output).lines().map_while(Result::ok);
     let mut failures = lines.filter(|line| line.starts_with("test ") && line.ends_with("FAILED"));
     let line = failures.next()?;
-    let name = line.split_whitespace().nth(1)?;
-    Some(name.split_once("::").map_or(name, |(_, rest)| rest).to_owned())
+    line.split_whitespace().nth(1).map(str::to_owned)
 }
 
 #[cfg(test)]
@@ -65,7 +64,7 @@ mod tests {
     #[test]
     fn the_first_failure_is_found() {
         let printed = "test memory::c01_one ... ok\ntest memory::c02_two::with_local_handoff_off   ... FAILED\ntest memory::c03 ... FAILED\n";
-        assert_eq!(first_failure(printed.as_bytes()).as_deref(), Some("c02_two::with_local_handoff_off"));
+        assert_eq!(first_failure(printed.as_bytes()).as_deref(), Some("memory::c02_two::with_local_handoff_off"));
         assert_eq!(first_failure("test memory::c01_one ... ok\n".as_bytes()), None);
     }
 }

@@ -26,6 +26,7 @@ use self::generated::Mutant;
 use self::kept::Kept;
 use self::life::Run;
 use self::subject::{Look, Subject};
+use crate::mutants::at_once;
 use crate::mutants::end::End;
 use crate::services::Fleet;
 
@@ -88,7 +89,8 @@ fn look_at(mut subject: Subject, files: &[&str], choice: &Choice<'_>) -> Result<
     let mut ends: BTreeMap<usize, End> = viable.keys().map(|number| (*number, before(*number))).collect();
     let mut complete = choice.tests.is_empty();
     for look in &subject.looks {
-        let run = match Run::on_what_is_right(subject, look, &programs) {
+        let crowd = subject.at_once * thread::available_parallelism().map_or(1, usize::from);
+        let run = match Run::on_what_is_right(subject, look, &programs, crowd) {
             Ok(run) => run,
             Err(why) => {
                 println!("left out: {why}");
@@ -100,13 +102,12 @@ fn look_at(mut subject: Subject, files: &[&str], choice: &Choice<'_>) -> Result<
             ends.iter().filter(|(number, end)| **end == End::Survived && !(look.thorough && is_listed(**number)));
         let reached: Vec<_> = alive.map(|(number, _)| *number).filter(|number| run.reaches(viable[number])).collect();
         println!("{run}; {} mutants", reached.len());
-        let crowd = subject.at_once * thread::available_parallelism().map_or(1, usize::from);
-        let ended = lives(&mutants, &reached, crowd, &mut kept, |number| run.on(number, &mutants[number]))?;
+        let ended = lives(&mutants, &reached, crowd, &mut kept, |number| run.on(number, viable[&number]))?;
         let hung: Vec<_> =
             ended.iter().filter(|(_, end)| crowd > 1 && **end == End::Hung).map(|(number, _)| *number).collect();
         ends.extend(ended);
         // Beside others, what is only slow seems to hang.
-        ends.extend(lives(&mutants, &hung, 1, &mut kept, |number| run.alone(number, &mutants[number]))?);
+        ends.extend(lives(&mutants, &hung, 1, &mut kept, |number| run.alone(number, viable[&number]))?);
     }
     for number in ends.iter().filter(|(_, end)| **end == End::Survived).map(|(number, _)| *number) {
         println!("{} {}", if is_listed(number) { "changes nothing" } else { "SURVIVED" }, mutants[number]);
@@ -129,37 +130,21 @@ fn is(entry: &Equivalent, mutant: &Mutant) -> bool {
 fn lives(
     mutants: &[Mutant],
     numbers: &[usize],
-    at_once: usize,
+    crowd: usize,
     kept: &mut Kept,
     live: impl Fn(usize) -> Result<End, String> + Sync,
 ) -> Result<BTreeMap<usize, End>, String> {
-    let waiting = Mutex::new(numbers.iter().copied());
-    let ended = Mutex::new((Ok(BTreeMap::new()), kept));
-    let look = || {
-        while let Some(number) = waiting.lock().ok().and_then(|mut waiting| waiting.next()) {
-            let end = live(number);
-            let Ok(mut ended) = ended.lock() else { return };
-            let (ended, kept) = &mut *ended;
-            let is_sure = |end: &End| at_once == 1 || *end != End::Hung;
-            let end = end.and_then(|end| if is_sure(&end) { kept.keep(number, &end).map(|()| end) } else { Ok(end) });
-            if let Ok(end @ (End::Noticed(_) | End::Hung)) = &end
-                && is_sure(end)
-            {
-                println!("{}\n            {end}", mutants[number]);
-            }
-            match (&mut *ended, end) {
-                (Ok(ended), Ok(end)) => drop(ended.insert(number, end)),
-                (_, Err(failure)) => *ended = Err(failure),
-                (Err(_), _) => return,
-            }
+    let kept = Mutex::new(kept);
+    let ends = at_once(numbers, crowd, |number| {
+        let end = live(*number)?;
+        let is_sure = crowd == 1 || end != End::Hung;
+        if is_sure && end != End::Survived {
+            kept.lock().map_err(|failure| failure.to_string())?.keep(*number, &end)?;
+            println!("{}\n            {end}", mutants[*number]);
         }
-    };
-    thread::scope(|scope| {
-        for _ in 0..at_once {
-            scope.spawn(look);
-        }
-    });
-    ended.into_inner().map_err(|failure| failure.to_string())?.0
+        Ok(end)
+    })?;
+    Ok(numbers.iter().copied().zip(ends).collect())
 }
 
 /// The mutants that are listed as equivalent although they were noticed, or do not exist.

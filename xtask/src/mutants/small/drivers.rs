@@ -93,7 +93,7 @@ const ETCD_CRATE: Crate = Crate {
     root: "crates/etcd/src/lib.rs",
     sources: "crates/etcd/src",
     tests: &[
-        ("crates/etcd", &["lib", "settings", "tls", SCRIPTS, "clients", "waiters", "late", "driver", "members", "conformance"]),
+        ("crates/etcd", &["lib", SCRIPTS, "waiters", "settings", "tls", "clients", "late", "driver", "members", "conformance"]),
         ("crates/cli", &["doctor::etcd"]),
     ],
     equivalent: ETCD,
@@ -140,19 +140,15 @@ fn looks(driver: &Crate, servers: &[(&'static str, String)]) -> Vec<Look> {
             let variants: &[&str] = if cluster { &["", "cluster"] } else { &[""] };
             let look = |variant: &str| Look {
                 program: Program { folder, tests: if scripts { "conformance" } else { tests } },
-                arguments: if scripts { &[SCRIPTS] } else { &[] },
+                filter: if scripts { &[SCRIPTS] } else { &[] },
                 environment: servers
                     .iter()
                     .cloned()
                     .chain([(VARIANT, variant.to_owned()), (CASES, FEW.to_owned()), ("LEASEHOLD_DEEP", "1".to_owned())])
                     .chain(scripts.then(|| (SECONDS.0, SECONDS.1.to_owned())))
                     .collect(),
-                own: false,
                 thorough: place > 0 || SUITES.contains(tests),
             };
-            if *tests == "lib" {
-                looks.push(Look { own: true, ..look("") });
-            }
             looks.extend(variants.iter().map(|variant| look(variant)));
         }
     }

@@ -26,14 +26,6 @@ pub(super) struct Mutant {
     pub(super) line: String,
 }
 
-impl Mutant {
-    /// What the names of the tests in the changed file begin with.
-    pub(super) fn module(&self) -> String {
-        let file = self.file.trim_end_matches(".rs").trim_end_matches("/mod");
-        format!("{}::", file.replace('/', "::"))
-    }
-}
-
 impl fmt::Display for Mutant {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}:{}: {}\n            {}", self.file, self.span.0.0, self.what, self.line)
@@ -109,6 +101,5 @@ mod tests {
         assert_eq!((mutant.file.as_str(), mutant.line.as_str()), ("mod.rs", "id -= 1;"));
         assert_eq!(mutant.what, "replace += with -= in State<W, L>::add");
         assert_eq!((mutant.span, mutant.function), (((68, 22), (68, 24)), ((66, 5), (72, 6))));
-        assert_eq!(Mutant { file: "client/link.rs".into(), ..mutant }.module(), "client::link::");
     }
 }

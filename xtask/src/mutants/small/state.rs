@@ -15,8 +15,8 @@ const STATE: &str = "src/engine/state";
 const ROOT: &str = "src/lib.rs";
 
 /// The state machine's text is another in the copy.
-const UNITS: &[&str] = &["tests::", "--skip", "imports::", "--test-threads=1"];
-const ALL: &[&str] = &["--skip", "imports::", "--test-threads=1"];
+const UNITS: &[&str] = &["tests::", "--skip", "imports::"];
+const ALL: &[&str] = &["--skip", "imports::"];
 /// The runs, in this order, each with the factor by which fewer situations are searched than in the tests. Most mutants are
 /// noticed by the first one, which takes less than a second.
 const LOOKS: [(&[&str], u32, bool); 4] = [(UNITS, 1, false), (ALL, 256, false), (ALL, 16, false), (ALL, 1, true)];
@@ -32,11 +32,10 @@ pub(super) fn subject() -> Result<Subject, String> {
     let manifest = manifest(&read(&core.join("Cargo.toml"))?, &read(&root().join("Cargo.toml"))?);
     write(&tree.join("Cargo.toml"), &manifest)?;
     write(&tree.join("Cargo.lock"), &read(&root().join("Cargo.lock"))?)?;
-    let look = |(arguments, share, thorough): (_, u32, _)| Look {
+    let look = |(filter, share, thorough): (_, u32, _)| Look {
         program: Program { folder: "", tests: "lib" },
-        arguments,
-        environment: vec![("LEASEHOLD_SEARCH_SHARE", share.to_string())],
-        own: false,
+        filter,
+        environment: vec![("LEASEHOLD_SEARCH_SHARE", share.to_string()), ("RUST_TEST_THREADS", "1".to_owned())],
         thorough,
     };
     Ok(Subject {

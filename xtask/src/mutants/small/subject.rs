@@ -58,10 +58,9 @@ pub(super) type Programs = BTreeMap<Program, PathBuf>;
 #[derive(Clone, Debug)]
 pub(super) struct Look {
     pub(super) program: Program,
-    pub(super) arguments: &'static [&'static str],
+    /// The words by which the program chooses tests.
+    pub(super) filter: &'static [&'static str],
     pub(super) environment: Vec<(&'static str, String)>,
-    /// Whether only the unit tests in the changed file run: they notice most, in no time.
-    pub(super) own: bool,
     /// Whether a quick run leaves it out.
     pub(super) thorough: bool,
 }
