@@ -5,7 +5,7 @@
 use std::time::Duration;
 
 use divan::{Bencher, black_box};
-use leasehold_core::{Clock, LockGuard, LockKey, LockOptions, Locker, LockerExt, Memory};
+use leasehold_core::{Clock, LockGuard, LockKey, LockOptions, LockerExt, Memory};
 use leasehold_file::FileLocks;
 use leasehold_redis::Namespace;
 use tokio::runtime::{Builder, Runtime};

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use leasehold_core::{LockOptions, Locker, LockerExt};
+use leasehold_core::{LockOptions, LockerExt};
 use leasehold_redis_single::RedisSingle;
 use tokio::task::JoinSet;
 use tokio::time::sleep;

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use leasehold_core::clock::{Moment, lease_deadline};
-use leasehold_core::{LockGuard, LockKey, LockOptions, Locker};
+use leasehold_core::{LockGuard, LockKey, LockOptions, LockerExt};
 use leasehold_redis_single::RedisSingle;
 use tokio::sync::watch;
 use tokio::task::JoinSet;

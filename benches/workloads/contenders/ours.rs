@@ -2,7 +2,8 @@ use std::path::Path;
 
 use leasehold_agent::AgentLocks;
 use leasehold_core::{
-    Engine, EngineOptions, LocalHandoff, LockGuard, LockKey, LockOptions, Locker, ReadGuard, ReleaseOutcome, RwLocker,
+    Engine, EngineOptions, LocalHandoff, LockGuard, LockKey, LockOptions, Locker, LockerExt, ReadGuard, ReleaseOutcome,
+    RwLocker, RwLockerExt,
 };
 use leasehold_etcd::Etcd;
 use leasehold_file::FileLocks;

@@ -6,7 +6,7 @@ use std::time::Duration;
 use futures::future::{FutureExt, join_all, select_all};
 use leasehold_core::{
     Capability, Clock, Error, ErrorKind, FencingToken, GuardHandle, LockGuard, Locker, LockerExt, Locks, LossReason,
-    Moment, ReadGuard, ReleaseOutcome, Result, Semaphore,
+    Moment, ReadGuard, ReleaseOutcome, Result, RwLockerExt, Semaphore,
 };
 
 use crate::protocol::{Access, Answer, Refusal, Request, seconds};

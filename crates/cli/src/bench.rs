@@ -2,7 +2,7 @@ use std::fmt::Write;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use leasehold::{Admin, Capability, Clock, LockKey, LockOptions, Locker, Locks, Wait, clock::Moment};
+use leasehold::{Admin, Capability, Clock, LockKey, LockOptions, Locker, LockerExt, Locks, Wait, clock::Moment};
 use serde::Serialize;
 use tokio::task::{JoinSet, yield_now};
 

@@ -2,8 +2,8 @@ use std::io::{self, Read, Write};
 use std::time::Duration;
 
 use leasehold::{
-    Admin, Clock, DetachedLock, Error, ErrorKind, LockGuard, LockOptions, Locker, Locks, LossReason, ReleaseOutcome,
-    Wait,
+    Admin, Clock, DetachedLock, Error, ErrorKind, LockGuard, LockOptions, Locker, LockerExt, Locks, LossReason,
+    ReleaseOutcome, Wait,
 };
 
 use crate::args::StoreArgs;

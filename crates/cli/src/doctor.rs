@@ -1,7 +1,9 @@
 use std::fmt::Write;
 use std::time::Duration;
 
-use leasehold::{Admin, Capability, Clock, Finding, Health, LockKey, LockOptions, Locker, Locks, Wait};
+use leasehold::{
+    Admin, Capability, Clock, Finding, Health, LockKey, LockOptions, Locker, LockerExt, Locks, RwLockerExt, Wait,
+};
 use serde::Serialize;
 
 use crate::admin::print;

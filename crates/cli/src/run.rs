@@ -5,7 +5,7 @@ use std::time::Duration;
 use futures::future::join_all;
 use leasehold::{
     Address, Capability, Clock, Error, ErrorKind, Exclusive, Guard, GuardMode, LockKey, LockOptions, Locker, LockerExt,
-    Locks, LossReason, Mode, ReleaseOutcome, Result, Semaphore, Wait,
+    Locks, LossReason, Mode, ReleaseOutcome, Result, RwLockerExt, Semaphore, Wait,
 };
 
 use crate::args::{OnLost, RunArgs, StoreArgs};

@@ -33,11 +33,6 @@ impl<L: Locker> Locker for Defaults<L> {
         self.locker.capabilities()
     }
 
-    async fn acquire(&self, key: &LockKey, options: &LockOptions) -> Result<Option<LockGuard>> {
-        let granted = self.locker.acquire(key, &self.filled(options)).await?;
-        Ok(granted.map(|guard| guard.with_defaults(&self.defaults)))
-    }
-
     async fn acquire_or_busy(&self, key: &LockKey, options: &LockOptions) -> Result<OrBusy<LockGuard>> {
         let answer = self.locker.acquire_or_busy(key, &self.filled(options)).await?;
         Ok(answer.map(|guard| guard.with_defaults(&self.defaults)))
@@ -51,10 +46,6 @@ impl<L: Locker> Locker for Defaults<L> {
 
 #[async_trait]
 impl<L: RwLocker> RwLocker for Defaults<L> {
-    async fn acquire_read(&self, key: &LockKey, options: &LockOptions) -> Result<Option<ReadGuard>> {
-        self.locker.acquire_read(key, &self.filled(options)).await
-    }
-
     async fn acquire_read_or_busy(&self, key: &LockKey, options: &LockOptions) -> Result<OrBusy<ReadGuard>> {
         self.locker.acquire_read_or_busy(key, &self.filled(options)).await
     }

@@ -5,8 +5,8 @@ use std::time::Duration;
 use futures::stream::{self, BoxStream, StreamExt};
 
 use crate::{
-    Admin, Error, ErrorKind, FencingToken, GuardHandle, LockGuard, LockKey, LockOptions, Locker, LossReason, Mode,
-    ReleaseOutcome, Result, Wait, jittered,
+    Admin, Error, ErrorKind, FencingToken, GuardHandle, LockGuard, LockKey, LockOptions, Locker, LockerExt, LossReason,
+    Mode, ReleaseOutcome, Result, Wait, jittered,
 };
 
 /// An election: of all candidates under one name, on any number of machines, one leads at a time.
@@ -125,7 +125,7 @@ impl<L: Locker> Election<L> {
     /// Waits until this candidate leads.
     ///
     /// # Errors
-    /// As for [`Locker::acquire`], and [`TimedOut`](ErrorKind::TimedOut) when the options limit the wait and others led all the time.
+    /// As for [`Locker::acquire_or_busy`], and [`TimedOut`](ErrorKind::TimedOut) when the options limit the wait and others led all the time.
     pub async fn campaign(&self) -> Result<Leadership> {
         self.campaign_with(&self.options).await
     }
@@ -145,7 +145,7 @@ impl<L: Locker> Election<L> {
     /// ends, the candidate resigns. Work that ends in the moment of a loss is done again.
     ///
     /// # Errors
-    /// As for [`Locker::acquire`]: failures of the moment are ridden out, and others end it. `work` returns its own errors as its output.
+    /// As for [`Locker::acquire_or_busy`]: failures of the moment are ridden out, and others end it. `work` returns its own errors as its output.
     ///
     /// # Cancel safety
     /// Dropping the future drops the work and resigns in the background. A program that ends right afterwards may end before that

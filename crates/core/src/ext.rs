@@ -10,7 +10,10 @@ use crate::{
     OrBusy, ReleaseOutcome, Result, Wait,
 };
 
-/// The convenient forms of [`Locker::acquire`]. Every locker has them, also as `dyn Locker`.
+/// The convenient forms of [`Locker::acquire_or_busy`]. Every locker has them, also as `dyn Locker`.
+///
+/// What tries answers an `Option`: `None`, another holder has the key. What waits answers a guard, or the error
+/// [`TimedOut`](ErrorKind::TimedOut). What ends in `_or_busy` answers [`OrBusy`], which says how much of the holder's lease is left.
 ///
 /// A key is given as a `&str`, a `String`, a [`LockKey`] or a `&LockKey`.
 ///
@@ -18,10 +21,18 @@ use crate::{
 /// Dropping the future of any of these methods before it is ready leaves nothing behind: the caller loses its place in
 /// the queue, and what it took meanwhile is released in the background.
 pub trait LockerExt: Locker {
+    /// Acquires `key`, waiting as long as `options` say. `Ok(None)`: another holder kept it for the whole wait.
+    ///
+    /// # Errors
+    /// As for [`acquire_or_busy`](Locker::acquire_or_busy).
+    fn acquire(&self, key: &LockKey, options: &LockOptions) -> impl Future<Output = Result<Option<LockGuard>>> + Send {
+        async move { Ok(self.acquire_or_busy(key, options).await?.ok()) }
+    }
+
     /// Acquires `key` with the default options: waits without a limit.
     ///
     /// # Errors
-    /// As for [`acquire`](Locker::acquire), and [`InvalidKey`](ErrorKind::InvalidKey).
+    /// As for [`acquire_or_busy`](Locker::acquire_or_busy), and [`InvalidKey`](ErrorKind::InvalidKey).
     fn lock<K>(&self, key: K) -> impl Future<Output = Result<LockGuard>> + Send
     where
         K: TryInto<LockKey, Error: Into<Error>> + Send,
@@ -34,15 +45,12 @@ pub trait LockerExt: Locker {
     /// [`try_lock_or_busy`](Self::try_lock_or_busy) also says how much of that holder's lease is left.
     ///
     /// # Errors
-    /// As for [`acquire`](Locker::acquire), and [`InvalidKey`](ErrorKind::InvalidKey).
+    /// As for [`acquire_or_busy`](Locker::acquire_or_busy), and [`InvalidKey`](ErrorKind::InvalidKey).
     fn try_lock<K>(&self, key: K) -> impl Future<Output = Result<Option<LockGuard>>> + Send
     where
         K: TryInto<LockKey, Error: Into<Error>> + Send,
     {
-        async move {
-            let key = key.try_into().map_err(Into::into)?;
-            self.acquire(&key, &LockOptions::new().wait(Wait::Never)).await
-        }
+        async move { Ok(self.try_lock_or_busy(key).await?.ok()) }
     }
 
     /// Asks once for `key`, without waiting; the answer `Busy` says how much of the holder's lease is left, where the
@@ -215,7 +223,7 @@ pub trait LockerExt: Locker {
     /// `Ok(None)`: not all of the keys could be had within the wait; those that could were released.
     ///
     /// # Errors
-    /// As for [`acquire`](Locker::acquire); [`Lost`](ErrorKind::Lost) as soon as a key is lost while another is waited for. After
+    /// As for [`acquire_or_busy`](Locker::acquire_or_busy); [`Lost`](ErrorKind::Lost) as soon as a key is lost while another is waited for. After
     /// an error none is kept.
     fn lock_all<K>(
         &self,

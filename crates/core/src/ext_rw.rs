@@ -5,7 +5,7 @@ use crate::{
     Error, GuardHandle, LockGuard, LockKey, LockOptions, LockerExt, OrBusy, ReadGuard, Result, RwLocker, Wait,
 };
 
-/// The convenient forms of [`RwLocker::acquire_read`], and those of the writers' side under names that read well
+/// The convenient forms of [`RwLocker::acquire_read_or_busy`], and those of the writers' side under names that read well
 /// beside them.
 ///
 /// ```
@@ -23,6 +23,15 @@ use crate::{
 /// # Cancel safety
 /// As for the methods of [`LockerExt`].
 pub trait RwLockerExt: RwLocker {
+    /// Acquires `key` in shared mode, waiting as long as `options` say. Answers and errors are as for [`LockerExt::acquire`].
+    fn acquire_read(
+        &self,
+        key: &LockKey,
+        options: &LockOptions,
+    ) -> impl Future<Output = Result<Option<ReadGuard>>> + Send {
+        async move { Ok(self.acquire_read_or_busy(key, options).await?.ok()) }
+    }
+
     /// Acquires `key` shared, with the default options: waits without a limit.
     ///
     /// # Errors
@@ -44,10 +53,7 @@ pub trait RwLockerExt: RwLocker {
     where
         K: TryInto<LockKey, Error: Into<Error>> + Send,
     {
-        async move {
-            let key = key.try_into().map_err(Into::into)?;
-            self.acquire_read(&key, &LockOptions::new().wait(Wait::Never)).await
-        }
+        async move { Ok(self.try_read_or_busy(key).await?.ok()) }
     }
 
     /// Asks once for `key` in shared mode, without waiting; the answer `Busy` says how much of the writer's lease is

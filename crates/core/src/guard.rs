@@ -223,7 +223,7 @@ impl LockGuard {
     ///
     /// # Errors
     /// [`Lost`](ErrorKind::Lost) if it was lost before; [`Unsupported`](ErrorKind::Unsupported) on a backend that does not
-    /// claim [`Shared`](crate::Capability::Shared); else as for [`acquire`](crate::Locker::acquire). Whichever it is, this
+    /// claim [`Shared`](crate::Capability::Shared); else as for [`acquire_or_busy`](crate::Locker::acquire_or_busy). Whichever it is, this
     /// guard is over, and what it held is released.
     ///
     /// # Cancel safety

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use async_trait::async_trait;
 
 use crate::{
-    Busy, Capabilities, Cursor, DetachedLock, Error, ErrorKind, FencingToken, Holders, LockGuard, LockKey, LockOptions,
+    Capabilities, Cursor, DetachedLock, Error, ErrorKind, FencingToken, Holders, LockGuard, LockKey, LockOptions,
     OrBusy, Page, ReadGuard, Result,
 };
 
@@ -28,21 +28,8 @@ pub trait Locker: fmt::Debug + Send + Sync {
 
     /// Acquires `key` exclusively, waiting as long as `options` say.
     ///
-    /// `Ok(None)`: another holder kept it for the whole wait. That is never the answer to a failing store.
-    ///
-    /// # Errors
-    /// [`InvalidOptions`](ErrorKind::InvalidOptions) or [`Unsupported`](ErrorKind::Unsupported) before anything is
-    /// sent; [`Backend`](ErrorKind::Backend) when the store refuses for good;
-    /// [`Unavailable`](ErrorKind::Unavailable) or [`Indeterminate`](ErrorKind::Indeterminate) when it could not be
-    /// asked until the wait was over. While waiting, transient failures are ridden out.
-    ///
-    /// # Cancel safety
-    /// Dropping the future loses the place in the queue and nothing else: an attempt that was already sent finishes
-    /// in the background and gives back what it wins.
-    async fn acquire(&self, key: &LockKey, options: &LockOptions) -> Result<Option<LockGuard>>;
-
-    /// Acquires `key` as [`acquire`](Self::acquire) does. The answer [`Busy`] says how much of the holder's lease is left, where
-    /// the store knows that.
+    /// `Ok(Err(busy))`: another holder kept it for the whole wait. That is never the answer to a failing store. [`Busy`](crate::Busy)
+    /// says how much of the holder's lease is left, where the store knows that.
     ///
     /// ```
     /// # #[tokio::main(flavor = "current_thread")] async fn main() -> leasehold_core::Result<()> {
@@ -58,13 +45,15 @@ pub trait Locker: fmt::Debug + Send + Sync {
     /// ```
     ///
     /// # Errors
-    /// As for [`acquire`](Self::acquire).
+    /// [`InvalidOptions`](ErrorKind::InvalidOptions) or [`Unsupported`](ErrorKind::Unsupported) before anything is
+    /// sent; [`Backend`](ErrorKind::Backend) when the store refuses for good;
+    /// [`Unavailable`](ErrorKind::Unavailable) or [`Indeterminate`](ErrorKind::Indeterminate) when it could not be
+    /// asked until the wait was over. While waiting, transient failures are ridden out.
     ///
     /// # Cancel safety
-    /// As for [`acquire`](Self::acquire).
-    async fn acquire_or_busy(&self, key: &LockKey, options: &LockOptions) -> Result<OrBusy<LockGuard>> {
-        Ok(self.acquire(key, options).await?.ok_or_else(Busy::default))
-    }
+    /// Dropping the future loses the place in the queue and nothing else: an attempt that was already sent finishes
+    /// in the background and gives back what it wins.
+    async fn acquire_or_busy(&self, key: &LockKey, options: &LockOptions) -> Result<OrBusy<LockGuard>>;
 
     /// Takes over a detached lock: under the token that it has, and with an owner id of its own. Of all callers that try, one
     /// gets it. `Ok(None)`: the lock is no longer held, or another caller has attached it.
@@ -73,7 +62,7 @@ pub trait Locker: fmt::Debug + Send + Sync {
     /// [`Unsupported`](ErrorKind::Unsupported) unless the backend claims
     /// [`DetachedLock`](crate::Capability::Detach); [`Indeterminate`](ErrorKind::Indeterminate) if the answer was lost: the
     /// lock may have been taken over, and is given back then, so that another try gets it or finds it gone; else as for
-    /// [`acquire`](Self::acquire).
+    /// [`acquire_or_busy`](Self::acquire_or_busy).
     ///
     /// # Cancel safety
     /// Dropping the future gives back what it may have taken over; what it has not is left to the next try.
@@ -89,13 +78,8 @@ pub trait Locker: fmt::Debug + Send + Sync {
 #[async_trait]
 pub trait RwLocker: Locker {
     /// Acquires `key` in shared mode, waiting as long as `options` say. Answers, errors and cancel safety are as for
-    /// [`Locker::acquire`].
-    async fn acquire_read(&self, key: &LockKey, options: &LockOptions) -> Result<Option<ReadGuard>>;
-
-    /// Acquires `key` in shared mode. Answers, errors and cancel safety are as for [`Locker::acquire_or_busy`].
-    async fn acquire_read_or_busy(&self, key: &LockKey, options: &LockOptions) -> Result<OrBusy<ReadGuard>> {
-        Ok(self.acquire_read(key, options).await?.ok_or_else(Busy::default))
-    }
+    /// [`Locker::acquire_or_busy`].
+    async fn acquire_read_or_busy(&self, key: &LockKey, options: &LockOptions) -> Result<OrBusy<ReadGuard>>;
 }
 
 /// The operator's view of a lock service.
@@ -141,10 +125,6 @@ macro_rules! through {
                 (**self).capabilities()
             }
 
-            async fn acquire(&self, key: &LockKey, options: &LockOptions) -> Result<Option<LockGuard>> {
-                (**self).acquire(key, options).await
-            }
-
             async fn acquire_or_busy(&self, key: &LockKey, options: &LockOptions) -> Result<OrBusy<LockGuard>> {
                 (**self).acquire_or_busy(key, options).await
             }
@@ -157,10 +137,6 @@ macro_rules! through {
     (RwLocker for $pointer:ty $(, $of:ident: $bound:ident)?) => {
         #[async_trait]
         impl $(<$of: $bound + ?Sized>)? RwLocker for $pointer {
-            async fn acquire_read(&self, key: &LockKey, options: &LockOptions) -> Result<Option<ReadGuard>> {
-                (**self).acquire_read(key, options).await
-            }
-
             async fn acquire_read_or_busy(&self, key: &LockKey, options: &LockOptions) -> Result<OrBusy<ReadGuard>> {
                 (**self).acquire_read_or_busy(key, options).await
             }

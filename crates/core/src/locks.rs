@@ -117,10 +117,6 @@ impl Locker for Locks {
         self.store.capabilities()
     }
 
-    async fn acquire(&self, key: &LockKey, options: &LockOptions) -> Result<Option<LockGuard>> {
-        self.store.acquire(key, options).await
-    }
-
     async fn acquire_or_busy(&self, key: &LockKey, options: &LockOptions) -> Result<OrBusy<LockGuard>> {
         self.store.acquire_or_busy(key, options).await
     }

@@ -5,7 +5,7 @@ use futures::stream::FuturesUnordered;
 
 use crate::patience::Patience;
 use crate::random::position;
-use crate::{Error, ErrorKind, LockGuard, LockKey, LockOptions, Locker, Result, Wait};
+use crate::{Error, ErrorKind, LockGuard, LockKey, LockOptions, Locker, LockerExt, Result, Wait};
 
 /// A number of permits that programs share: at most so many of them work at a time, on any number of machines.
 ///
@@ -119,7 +119,7 @@ impl<L: Locker> Semaphore<L> {
     /// Acquires a permit with the default options: waits without a limit.
     ///
     /// # Errors
-    /// As for [`Locker::acquire`], and [`TimedOut`](ErrorKind::TimedOut) where the defaults of the locker limit the wait.
+    /// As for [`Locker::acquire_or_busy`], and [`TimedOut`](ErrorKind::TimedOut) where the defaults of the locker limit the wait.
     pub async fn acquire(&self) -> Result<LockGuard> {
         let permit = self.acquire_with(&LockOptions::new()).await?;
         permit.ok_or_else(|| self.error(ErrorKind::TimedOut, "acquire a permit"))
@@ -128,7 +128,7 @@ impl<L: Locker> Semaphore<L> {
     /// Asks once for a permit, without waiting. `Ok(None)`: all are taken.
     ///
     /// # Errors
-    /// As for [`Locker::acquire`]: also if only one of the slots could not be asked, and the others are taken.
+    /// As for [`Locker::acquire_or_busy`]: also if only one of the slots could not be asked, and the others are taken.
     pub async fn try_acquire(&self) -> Result<Option<LockGuard>> {
         self.acquire_with(&LockOptions::new().wait(Wait::Never)).await
     }
@@ -136,7 +136,7 @@ impl<L: Locker> Semaphore<L> {
     /// Acquires a permit, waiting as long as `options` say. `Ok(None)`: all were taken for the whole wait.
     ///
     /// # Errors
-    /// As for [`Locker::acquire`]: also if only one of the slots could not be asked until the wait was over, and the others were
+    /// As for [`Locker::acquire_or_busy`]: also if only one of the slots could not be asked until the wait was over, and the others were
     /// taken.
     pub async fn acquire_with(&self, options: &LockOptions) -> Result<Option<LockGuard>> {
         let patience = Patience::of(options);

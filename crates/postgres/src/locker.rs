@@ -28,7 +28,7 @@ impl Postgres {
     /// as 5 seconds; a week is a good choice.
     ///
     /// # Errors
-    /// The errors of [`Locker::acquire`](crate::Locker::acquire).
+    /// The errors of [`Locker::acquire_or_busy`](crate::Locker::acquire_or_busy).
     ///
     /// # Cancel safety
     /// Dropping the future leaves some of the rows.

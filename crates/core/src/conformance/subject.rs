@@ -9,7 +9,7 @@ use super::faults::{Faults, Faulty};
 use super::fixture::Fixture;
 use crate::{
     Admin, Backend, Capabilities, Clock, Engine, EngineOptions, Error, ErrorKind, LocalHandoff, LockGuard, LockKey,
-    LockOptions, Locker, ReadGuard, Result, RwLocker, SharedBackend, Wait,
+    LockOptions, Locker, LockerExt, ReadGuard, Result, RwLocker, RwLockerExt, SharedBackend, Wait,
 };
 
 /// The backend under test: a source of independent clients. Object-safe, so that the cases are compiled once.

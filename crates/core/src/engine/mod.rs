@@ -290,10 +290,6 @@ impl<T: Backed> Locker for T {
         self.engine().inner.capabilities.clone()
     }
 
-    async fn acquire(&self, key: &LockKey, options: &LockOptions) -> Result<Option<LockGuard>> {
-        Ok(self.engine().inner.acquire(key, Mode::Exclusive, options).await?.ok().map(Guard::new))
-    }
-
     async fn acquire_or_busy(&self, key: &LockKey, options: &LockOptions) -> Result<OrBusy<LockGuard>> {
         Ok(self.engine().inner.acquire(key, Mode::Exclusive, options).await?.map(Guard::new))
     }
@@ -314,10 +310,6 @@ impl<T: Backed> RwLocker for T
 where
     T::Backend: SharedBackend,
 {
-    async fn acquire_read(&self, key: &LockKey, options: &LockOptions) -> Result<Option<ReadGuard>> {
-        Ok(self.engine().inner.acquire(key, Mode::Shared, options).await?.ok().map(Guard::new))
-    }
-
     async fn acquire_read_or_busy(&self, key: &LockKey, options: &LockOptions) -> Result<OrBusy<ReadGuard>> {
         Ok(self.engine().inner.acquire(key, Mode::Shared, options).await?.map(Guard::new))
     }

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use leasehold_core::{Clock, Engine, EngineOptions, LockKey, LockOptions, Locker};
+use leasehold_core::{Clock, Engine, EngineOptions, LockKey, LockOptions, LockerExt};
 use leasehold_testkit::{faulty_memory, test};
 
 /// There has to be time for a second try, and a driver has to know by itself that nobody waits any more.

@@ -8,7 +8,7 @@ use std::task::{Context, Poll};
 use std::time::Duration;
 
 use futures::task::noop_waker;
-use leasehold_core::{Clock, ErrorKind, LockGuard, LockKey, LockOptions, Locker, LockerExt, Memory, blocking};
+use leasehold_core::{Clock, ErrorKind, LockGuard, LockKey, LockOptions, LockerExt, Memory, blocking};
 
 const LEASE: Duration = Duration::from_secs(30);
 

@@ -4,7 +4,9 @@ use std::fmt::Write as _;
 use std::sync::{Mutex, OnceLock};
 use std::time::Duration;
 
-use leasehold_core::{Admin, Clock, ErrorKind, FencingToken, LockKey, LockOptions, Locker, LossReason, Memory, Wait};
+use leasehold_core::{
+    Admin, Clock, ErrorKind, FencingToken, LockKey, LockOptions, LockerExt, LossReason, Memory, Wait,
+};
 use leasehold_testkit::{Fault, Op, eventually, faulty_memory, test};
 use tracing::field::{Field, Visit};
 use tracing::span::{Attributes, Id, Record};

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use leasehold_core::{
-    Admin, Capabilities, Clock, ErrorKind, LockGuard, LockKey, LockOptions, Locker, LockerExt, Memory, Result,
+    Admin, Capabilities, Clock, ErrorKind, LockGuard, LockKey, LockOptions, Locker, LockerExt, Memory, OrBusy, Result,
     Semaphore, Wait,
 };
 use leasehold_testkit::{Fault, Op, PATIENCE, eventually, faulty_memory, test};
@@ -58,11 +58,11 @@ impl Locker for Noted {
         self.0.capabilities()
     }
 
-    async fn acquire(&self, key: &LockKey, options: &LockOptions) -> Result<Option<LockGuard>> {
+    async fn acquire_or_busy(&self, key: &LockKey, options: &LockOptions) -> Result<OrBusy<LockGuard>> {
         if let (Wait::UpTo(wait), true) = (options.patience(), key.as_str().contains("#0")) {
             self.1.lock().unwrap().push(wait);
         }
-        self.0.acquire(key, options).await
+        self.0.acquire_or_busy(key, options).await
     }
 }
 

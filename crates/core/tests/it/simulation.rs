@@ -6,7 +6,8 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use leasehold_core::{
-    Backend, Clock, Engine, EngineOptions, ErrorKind, FencingToken, LockKey, LockOptions, Locker, MemoryBackend, Wait,
+    Backend, Clock, Engine, EngineOptions, ErrorKind, FencingToken, LockKey, LockOptions, LockerExt, MemoryBackend,
+    Wait,
 };
 use leasehold_testkit::{Fault, Faulty, FaultyMemory, Op, if_deep, test};
 use rand::rngs::StdRng;

@@ -1,6 +1,6 @@
 use std::time::Duration;
 
-use leasehold_etcd::{Etcd, LockGuard, LockKey, LockOptions, Locker, Wait};
+use leasehold_etcd::{Etcd, LockGuard, LockKey, LockOptions, LockerExt, Wait};
 use leasehold_testkit::launch::etcd::get;
 
 pub(crate) async fn clients(url: &str) -> [Etcd; 2] {

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use leasehold_etcd::{Admin, ErrorKind, Etcd, LockGuard, Locker, LockerExt, RwLockerExt, Wait};
+use leasehold_etcd::{Admin, ErrorKind, Etcd, LockGuard, LockerExt, RwLockerExt, Wait};
 use leasehold_testkit::etcd::Cluster;
 use leasehold_testkit::{Proxy, eventually, test};
 

@@ -3,7 +3,7 @@
 use std::error::Error as _;
 use std::path::Path;
 
-use leasehold_etcd::{ErrorKind, Etcd, LockOptions, Locker, LockerExt, Wait};
+use leasehold_etcd::{ErrorKind, Etcd, LockOptions, LockerExt, Wait};
 use leasehold_testkit::etcd::Cluster;
 use leasehold_testkit::{Authority, PATIENCE, needs, test};
 

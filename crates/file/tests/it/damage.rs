@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use crate::support::{directory, file, open, patient, soon, token};
 use leasehold_file::{
-    Admin, ErrorKind, FileLocks, LockKey, LockOptions, Locker, LockerExt, LossReason, ReleaseOutcome, RwLockerExt,
+    Admin, ErrorKind, FileLocks, LockKey, LockOptions, LockerExt, LossReason, ReleaseOutcome, RwLockerExt,
 };
 use leasehold_testkit::{corpus, corpus_line, test};
 

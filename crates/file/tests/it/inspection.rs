@@ -6,9 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use crate::support::{directory, file, open, patient, soon, token};
-use leasehold_file::{
-    Admin, Backed, Cursor, FileLocks, LockKey, LockOptions, Locker, LockerExt, Mode, RwLocker, RwLockerExt,
-};
+use leasehold_file::{Admin, Backed, Cursor, FileLocks, LockKey, LockOptions, Locker, LockerExt, Mode, RwLockerExt};
 
 fn key(key: &str) -> LockKey {
     LockKey::new(key).unwrap()

@@ -5,9 +5,7 @@ use std::process::{Command, Stdio};
 use std::time::Duration;
 
 use crate::support::{Helper, directory, file, open, patient, say, soon, token};
-use leasehold_file::{
-    Admin, ErrorKind, FileLocks, LockGuard, LockKey, Locker, LockerExt, LossReason, ReadGuard, RwLocker, RwLockerExt,
-};
+use leasehold_file::{Admin, ErrorKind, FileLocks, LockGuard, LockKey, LockerExt, LossReason, ReadGuard, RwLockerExt};
 use leasehold_testkit::{shows_nothing, test};
 use rustix::process::Signal;
 

@@ -7,9 +7,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use crate::support::{directory, may, open, patient, soon};
-use leasehold_file::{
-    Admin, ErrorKind, FileLocks, LockKey, Locker, LockerExt, LossReason, ReleaseOutcome, RwLockerExt,
-};
+use leasehold_file::{Admin, ErrorKind, FileLocks, LockKey, LockerExt, LossReason, ReleaseOutcome, RwLockerExt};
 use leasehold_testkit::test;
 use tempfile::TempDir;
 

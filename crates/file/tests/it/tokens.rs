@@ -2,7 +2,7 @@
 #![allow(clippy::unwrap_used, clippy::print_stdout, reason = "a test fails by panicking")]
 
 use crate::support::{Helper, directory, patient, say, token};
-use leasehold_file::{FileLocks, LockKey, Locker, LockerExt, Result, RwLocker};
+use leasehold_file::{FileLocks, LockKey, LockerExt, Result, RwLockerExt};
 use leasehold_testkit::{shows_nothing, test, tokens_grow_although_all_is_forgotten};
 use rustix::time::{ClockId, clock_gettime};
 

@@ -2,7 +2,7 @@
 #![cfg(feature = "file")]
 
 use leasehold::{
-    Admin, Capability, Election, ErrorKind, LockOptions, Locker, LockerExt, Locks, Result, Semaphore, Wait,
+    Admin, Capability, Election, ErrorKind, LockOptions, Locker, LockerExt, Locks, Result, RwLockerExt, Semaphore, Wait,
 };
 use leasehold_testkit::test;
 use tempfile::TempDir;

@@ -4,7 +4,7 @@ use leasehold_testkit::test;
 use std::sync::OnceLock;
 
 use leasehold::{
-    Address, ErrorKind, Kind, LockOptions, Locker, LockerExt, Locks, Memory, Result, Wait, connect_within,
+    Address, ErrorKind, Kind, LockOptions, Locker, LockerExt, Locks, Memory, Result, RwLockerExt, Wait, connect_within,
 };
 
 /// One store for all who connect, as a server would be.

@@ -8,7 +8,7 @@ use crate::sql::{Statements, readers_of};
 use leasehold_mysql::{Step, TableName, Value, named};
 use leasehold_mysql_rw::{
     Admin, Attempt, Backend, Claim, ErrorKind, LeaseStatus, LockKey, LockOptions, Mode, MysqlRw, OwnerId,
-    ReleaseOutcome, Renewal, RwLocker, RwLockerExt, Wait,
+    ReleaseOutcome, Renewal, RwLockerExt, Wait,
 };
 use leasehold_testkit::mysql::steps::claim;
 use leasehold_testkit::mysql::{Server, cost};

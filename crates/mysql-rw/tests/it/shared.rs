@@ -8,8 +8,8 @@ use std::time::Duration;
 use leasehold_core::Result;
 use leasehold_mysql::ConnectionSettings;
 use leasehold_mysql_rw::{
-    Admin, ErrorKind, LockKey, LockOptions, Locker, LossReason, MysqlRw, MysqlRwBackend, MysqlRwBuilder,
-    ReleaseOutcome, RwLocker, RwLockerExt, Wait,
+    Admin, ErrorKind, LockKey, LockOptions, LockerExt, LossReason, MysqlRw, MysqlRwBackend, MysqlRwBuilder,
+    ReleaseOutcome, RwLockerExt, Wait,
 };
 use leasehold_testkit::mysql::{GrantLog, Subject, steps};
 

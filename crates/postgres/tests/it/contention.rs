@@ -5,8 +5,8 @@ use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
 use std::time::Duration;
 
 use leasehold_postgres::{
-    Admin, Attempt, Backed, Backend, Claim, ErrorKind, LeaseStatus, LockKey, Locker, LockerExt, Mode, Postgres,
-    Renewal, Result, RwLocker, RwLockerExt,
+    Admin, Attempt, Backed, Backend, Claim, ErrorKind, LeaseStatus, LockKey, LockerExt, Mode, Postgres, Renewal,
+    Result, RwLockerExt,
 };
 use tokio::task::JoinSet;
 

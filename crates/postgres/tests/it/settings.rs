@@ -2,7 +2,7 @@ use std::time::Duration;
 
 use leasehold_postgres::{
     Admin, Backed, Backend, Claim, ErrorKind, Health, KIND, LockKey, LockOptions, Locker, LockerExt, Mode, Postgres,
-    RwLocker, RwLockerExt,
+    RwLockerExt,
 };
 use leasehold_testkit::postgres::Server;
 use leasehold_testkit::{eventually, test};

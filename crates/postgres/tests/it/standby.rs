@@ -1,4 +1,4 @@
-use leasehold_postgres::{ErrorKind, LockKey, Locker, LockerExt, Postgres};
+use leasehold_postgres::{ErrorKind, LockKey, LockerExt, Postgres};
 use leasehold_testkit::{eventually, test};
 
 use crate::sql::{number, patient, server, sql};

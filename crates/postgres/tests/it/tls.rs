@@ -4,7 +4,7 @@ use std::error::Error as _;
 use std::path::Path;
 
 use leasehold_postgres::tokio_postgres::{NoTls, connect};
-use leasehold_postgres::{ErrorKind, LockOptions, Locker, LockerExt, Postgres, Wait};
+use leasehold_postgres::{ErrorKind, LockOptions, LockerExt, Postgres, Wait};
 use leasehold_testkit::postgres::Server;
 use leasehold_testkit::{Authority, PATIENCE, eventually, needs, test};
 

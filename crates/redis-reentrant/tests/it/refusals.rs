@@ -4,7 +4,7 @@
 use std::time::Duration;
 
 use leasehold_redis_reentrant::{
-    Admin, ErrorKind, LockKey, LockOptions, Locker, LockerExt, LossReason, RedisReentrant, ReleaseOutcome, Result, Wait,
+    Admin, ErrorKind, LockKey, LockOptions, LockerExt, LossReason, RedisReentrant, ReleaseOutcome, Result, Wait,
 };
 use leasehold_testkit::redis::{
     Answer, LeastUser, Server, a_release_by_force_is_told, a_release_by_force_signals_nobody,

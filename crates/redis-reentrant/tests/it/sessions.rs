@@ -7,8 +7,8 @@ use std::time::Duration;
 
 use leasehold_redis::fred::prelude::{Builder, ClientLike, Config, ReconnectPolicy};
 use leasehold_redis_reentrant::{
-    Admin, Client, ErrorKind, LockGuard, LockKey, LockOptions, Locker, LockerExt, LossReason, RedisReentrant,
-    ReleaseOutcome, Result, Session, Wait,
+    Admin, Client, ErrorKind, LockGuard, LockKey, LockOptions, LockerExt, LossReason, RedisReentrant, ReleaseOutcome,
+    Result, Session, Wait,
 };
 use leasehold_testkit::redis::Server;
 use leasehold_testkit::{Proxy, eventually, needs, shows_nothing, test, this_program};

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use leasehold_redis_reentrant::{
-    Admin, LockKey, LockOptions, Locker, LockerExt, LossReason, RedisReentrant, ReleaseOutcome, Result, Wait,
+    Admin, LockKey, LockOptions, LockerExt, LossReason, RedisReentrant, ReleaseOutcome, Result, Wait,
 };
 use leasehold_testkit::redis::{Cluster, Sentinels};
 use leasehold_testkit::{eventually, needs, test};

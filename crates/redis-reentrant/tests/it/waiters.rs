@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use leasehold_redis_reentrant::core::Clock;
 use leasehold_redis_reentrant::{
-    ErrorKind, LockGuard, LockKey, LockOptions, Locker, LockerExt, RedisReentrant, ReleaseOutcome, Result, Session,
+    ErrorKind, LockGuard, LockKey, LockOptions, LockerExt, RedisReentrant, ReleaseOutcome, Result, Session,
 };
 use leasehold_testkit::redis::Server;
 use leasehold_testkit::{needs, test};

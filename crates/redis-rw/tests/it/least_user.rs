@@ -1,6 +1,6 @@
 //! What the README says of the least user. The tests start the servers they need; without `redis-server` they are ignored.
 
-use leasehold_redis_rw::{KIND, LockKey, LockOptions, Locker, LockerExt, RedisRw, Result, RwLockerExt};
+use leasehold_redis_rw::{KIND, LockKey, LockOptions, LockerExt, RedisRw, Result, RwLockerExt};
 use leasehold_testkit::redis::{LeastUser, Scenario, Server, Unreported};
 use leasehold_testkit::{eventually, needs, test};
 

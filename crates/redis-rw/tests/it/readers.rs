@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use leasehold_redis_rw::{
     Admin, Attempt, Backend, Claim, ErrorKind, LeaseStatus, LockKey, LockOptions, LockerExt, Mode, OwnerId, RedisRw,
-    RedisRwBackend, Result, RwLocker, RwLockerExt, Wait,
+    RedisRwBackend, Result, RwLockerExt, Wait,
 };
 use leasehold_testkit::redis::{Answer, Server, a_release_by_force_is_told};
 use leasehold_testkit::{eventually, needs, test};

@@ -4,8 +4,7 @@
 use std::time::Duration;
 
 use leasehold_redis_rw::{
-    Admin, KIND, LockKey, LockOptions, Locker, LockerExt, RedisRw, ReleaseOutcome, Result, RwLocker, RwLockerExt,
-    Target, Wait,
+    Admin, KIND, LockKey, LockOptions, LockerExt, RedisRw, ReleaseOutcome, Result, RwLockerExt, Target, Wait,
 };
 use leasehold_testkit::redis::{Cluster, FakeRedis, Sentinels};
 use leasehold_testkit::{eventually, needs, test};

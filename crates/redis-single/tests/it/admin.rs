@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use std::time::Duration;
 
 use leasehold_redis_single::{
-    Admin, Cursor, ErrorKind, LockGuard, LockKey, LockOptions, Locker, LockerExt, RedisSingle, Result,
+    Admin, Cursor, ErrorKind, LockGuard, LockKey, LockOptions, LockerExt, RedisSingle, Result,
 };
 use leasehold_testkit::redis::{Answer, Server};
 use leasehold_testkit::{needs, test};

@@ -3,8 +3,7 @@
 use std::time::Duration;
 
 use leasehold_redis_single::{
-    Admin, ErrorKind, LockGuard, LockKey, LockOptions, Locker, LockerExt, LossReason, RedisSingle, ReleaseOutcome,
-    Result,
+    Admin, ErrorKind, LockGuard, LockKey, LockOptions, LockerExt, LossReason, RedisSingle, ReleaseOutcome, Result,
 };
 use leasehold_testkit::redis::Cluster;
 use leasehold_testkit::{eventually, needs, test};

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::Duration;
 
 use leasehold_redis_single::{
-    ErrorKind, LockGuard, LockKey, LockOptions, Locker, LockerExt, LossReason, RedisSingle, ReleaseOutcome, Result,
+    ErrorKind, LockGuard, LockKey, LockOptions, LockerExt, LossReason, RedisSingle, ReleaseOutcome, Result,
 };
 use leasehold_testkit::redis::{Layout, Recorder, Sentinels, Server, ask};
 use leasehold_testkit::{eventually, needs, test};

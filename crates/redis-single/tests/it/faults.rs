@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use leasehold_redis_single::{LockKey, LockOptions, Locker, LockerExt, RedisSingle, ReleaseOutcome, Result};
+use leasehold_redis_single::{LockKey, LockOptions, LockerExt, RedisSingle, ReleaseOutcome, Result};
 use leasehold_testkit::redis::Server;
 use leasehold_testkit::{eventually, needs, test};
 

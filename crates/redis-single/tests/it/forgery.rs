@@ -5,8 +5,8 @@
 use std::time::Duration;
 
 use leasehold_redis_single::{
-    Admin, ErrorKind, FencingToken, LocalHandoff, LockGuard, LockKey, LockOptions, Locker, LockerExt, LossReason,
-    RedisSingle, RedisSingleBuilder, Result,
+    Admin, ErrorKind, FencingToken, LocalHandoff, LockGuard, LockKey, LockOptions, LockerExt, LossReason, RedisSingle,
+    RedisSingleBuilder, Result,
 };
 use leasehold_testkit::redis::{Answer, Server, ask};
 use leasehold_testkit::{eventually, needs, test};

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use leasehold_redis_single::{
-    Admin, ErrorKind, KIND, LockKey, LockOptions, Locker, LockerExt, LossReason, RedisSingle, Result, Wait,
+    Admin, ErrorKind, KIND, LockKey, LockOptions, LockerExt, LossReason, RedisSingle, Result, Wait,
 };
 use leasehold_testkit::redis::{LeastUser, Scenario, Server, Unreported};
 use leasehold_testkit::{eventually, needs, test};

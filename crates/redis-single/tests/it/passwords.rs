@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use leasehold_redis_single::{Admin, LockKey, LockOptions, Locker, RedisSingle, Wait};
+use leasehold_redis_single::{Admin, LockKey, LockOptions, LockerExt, RedisSingle, Wait};
 use leasehold_testkit::redis::{FakeRedis, Recorder};
 use leasehold_testkit::{shown, test};
 use tokio::task::JoinSet;

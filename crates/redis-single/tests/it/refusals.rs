@@ -4,7 +4,7 @@
 use std::time::Duration;
 
 use leasehold_redis_single::{
-    Admin, ErrorKind, LockKey, LockOptions, Locker, LockerExt, LossReason, RedisSingle, Result, Wait,
+    Admin, ErrorKind, LockKey, LockOptions, LockerExt, LossReason, RedisSingle, Result, Wait,
 };
 use leasehold_testkit::redis::{
     Answer, Recorder, Server, a_release_by_force_is_told, a_release_by_force_signals_nobody,

@@ -8,7 +8,7 @@ use leasehold_redis::fred::clients::Client;
 use leasehold_redis::fred::interfaces::ClientLike;
 use leasehold_redis::fred::types::Builder;
 use leasehold_redis::fred::types::config::{Config, ReconnectPolicy};
-use leasehold_redis_single::{Error, ErrorKind, LockKey, LockOptions, Locker, LockerExt, RedisSingle, Result};
+use leasehold_redis_single::{Error, ErrorKind, LockKey, LockOptions, LockerExt, RedisSingle, Result};
 use leasehold_testkit::redis::{Answer, Cluster, Recorder, Sentinels, Server, ask};
 use leasehold_testkit::{eventually, needs, test};
 use tokio::task::JoinHandle;

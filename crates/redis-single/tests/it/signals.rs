@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use leasehold_redis_single::{LockKey, LockOptions, Locker, LockerExt, RedisSingle, Result, Wait};
+use leasehold_redis_single::{LockKey, LockOptions, LockerExt, RedisSingle, Result, Wait};
 use leasehold_testkit::redis::{Answer, Server};
 use leasehold_testkit::{eventually, needs, test};
 

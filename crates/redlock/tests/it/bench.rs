@@ -1,7 +1,7 @@
 use std::time::Duration;
 
 use leasehold_redlock::{
-    ErrorKind, LockGuard, LockKey, LockOptions, Locker, NodeCondition, Redlock, RedlockBuilder, Result, Wait,
+    ErrorKind, LockGuard, LockKey, LockOptions, LockerExt, NodeCondition, Redlock, RedlockBuilder, Result, Wait,
 };
 use leasehold_testkit::Proxy;
 use leasehold_testkit::redis::Server;

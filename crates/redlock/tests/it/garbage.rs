@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use leasehold_redlock::{Admin, LockKey, LockOptions, Locker, Redlock, RedlockBuilder, Wait};
+use leasehold_redlock::{Admin, LockKey, LockOptions, LockerExt, Redlock, RedlockBuilder, Wait};
 use leasehold_testkit::redis::{FakeRedis, MALFORMED, Server, rejects_malformed_answers};
 use leasehold_testkit::{needs, test};
 use tokio::task::JoinSet;

@@ -9,8 +9,8 @@
 use std::time::Duration;
 
 use leasehold_core::{
-    Admin, Attempt, Backend, Capability, Claim, Clock, ErrorKind, LeaseStatus, LockKey, LockOptions, Locker, LockerExt,
-    Mode, Renewal,
+    Admin, Attempt, Backend, Capability, Claim, Clock, ErrorKind, LeaseStatus, LockKey, LockOptions, LockerExt, Mode,
+    Renewal,
 };
 use mysql_async::Pool;
 use mysql_async::prelude::Queryable;

@@ -8,7 +8,7 @@
 
 use std::time::Duration;
 
-use leasehold_core::{Attempt, Backed, Backend, ErrorKind, LockKey, LockOptions, Locker, LockerExt, Result, Wait};
+use leasehold_core::{Attempt, Backed, Backend, ErrorKind, LockKey, LockOptions, LockerExt, Result, Wait};
 use mysql_async::prelude::Queryable;
 use mysql_async::{Conn, Opts, OptsBuilder, Pool, Row};
 use tokio::time::{sleep, timeout};

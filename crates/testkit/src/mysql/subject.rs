@@ -1,6 +1,6 @@
 use std::time::Duration;
 
-use leasehold_core::{Backed, Backend, LockKey, LockOptions, Locker, Result};
+use leasehold_core::{Backed, Backend, LockKey, LockOptions, LockerExt, Result};
 
 use super::contention;
 use super::grant_log::GrantLog;

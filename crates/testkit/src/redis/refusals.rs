@@ -2,7 +2,8 @@ use std::time::Duration;
 
 use leasehold_core::conformance::error_text;
 use leasehold_core::{
-    Admin, Attempt, Backend, Claim, ErrorKind, LockKey, LockOptions, Locker, LossReason, Mode, Notification, Result,
+    Admin, Attempt, Backend, Claim, ErrorKind, LockKey, LockOptions, Locker, LockerExt, LossReason, Mode, Notification,
+    Result,
 };
 use tokio::time::timeout;
 

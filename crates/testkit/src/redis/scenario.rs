@@ -3,7 +3,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use leasehold_core::{Admin, Capability, Error, ErrorKind, LockKey, LockOptions, Locker, Result, Wait};
+use leasehold_core::{Admin, Capability, Error, ErrorKind, LockKey, LockOptions, Locker, LockerExt, Result, Wait};
 use tokio::sync::mpsc;
 use tokio::task::{JoinSet, yield_now};
 

@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use leasehold_chaos::history::{Event, Mode};
 use leasehold_core::{
-    Error, Guard, GuardHandle, GuardMode, Leadership, LockGuard, LockKey, LockOptions, LossReason, ReadGuard,
-    ReleaseOutcome, Result as Locked, Wait,
+    Error, Guard, GuardHandle, GuardMode, Leadership, LockGuard, LockKey, LockOptions, LockerExt, LossReason,
+    ReadGuard, ReleaseOutcome, Result as Locked, RwLockerExt, Wait,
 };
 use rand::Rng;
 use tokio::time::{sleep, timeout};

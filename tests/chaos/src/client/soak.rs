@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use leasehold_core::{Clock, Error, ErrorKind, Guard, GuardMode, LockKey, LockOptions, Wait};
+use leasehold_core::{Clock, Error, ErrorKind, Guard, GuardMode, LockKey, LockOptions, LockerExt, RwLockerExt, Wait};
 use peak_alloc::PeakAlloc;
 use tokio::runtime::Handle;
 use tokio::task::JoinSet;

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use leasehold_chaos::history::{Event, Mode};
-use leasehold_core::{Capabilities, Capability, Guard, GuardMode, LockGuard, LockKey, LockOptions};
+use leasehold_core::{Capabilities, Capability, Guard, GuardMode, LockGuard, LockKey, LockOptions, LockerExt};
 use rand::rngs::StdRng;
 use rand::{Rng, SeedableRng};
 use tokio::time::sleep;

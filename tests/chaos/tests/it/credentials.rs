@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use leasehold_core::{
-    Admin, Backed, Capability, Error, ErrorKind, LockKey, LockOptions, Locker, Result, Wait, connect_within,
+    Admin, Backed, Capability, Error, ErrorKind, LockKey, LockOptions, Locker, LockerExt, Result, Wait, connect_within,
     describe_metrics,
 };
 use leasehold_file::FileLocks;

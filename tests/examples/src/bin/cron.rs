@@ -12,7 +12,7 @@
 use std::error::Error;
 use std::time::Duration;
 
-use leasehold::{LockKey, LockOptions, Locker, Wait};
+use leasehold::{LockKey, LockOptions, LockerExt, Wait};
 
 /// How much later than the others the last host may start. Longer than the job takes at most.
 const LATEST: Duration = Duration::from_secs(600);

@@ -13,7 +13,7 @@ use crate::conformance::verdict::{Failure, Verdict, ensure};
 use crate::conformance::{Fault, Op, TestClient};
 use crate::{
     Admin, Capabilities, Cursor, Election, ErrorKind, FencingToken, Holders, LockGuard, LockKey, LockOptions, Locker,
-    Page, Result, Wait,
+    OrBusy, Page, Result, Wait,
 };
 
 /// What a client's program uses, as one value.
@@ -26,8 +26,8 @@ impl Locker for Locks {
         self.0.capabilities()
     }
 
-    async fn acquire(&self, key: &LockKey, options: &LockOptions) -> Result<Option<LockGuard>> {
-        self.0.acquire(key, options).await
+    async fn acquire_or_busy(&self, key: &LockKey, options: &LockOptions) -> Result<OrBusy<LockGuard>> {
+        self.0.acquire_or_busy(key, options).await
     }
 }
 

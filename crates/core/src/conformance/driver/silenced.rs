@@ -3,7 +3,7 @@ use std::time::Duration;
 use tokio::task::JoinHandle;
 use tokio::time::{sleep, timeout};
 
-use crate::{ErrorKind, LockGuard, LockKey, LockOptions, Locker, LossReason, Wait};
+use crate::{ErrorKind, LockGuard, LockKey, LockOptions, Locker, LockerExt, LossReason, Wait};
 
 /// Longer than any test: whatever ends in time did not end with a lease.
 pub(super) const LONG: Duration = Duration::from_secs(3600);

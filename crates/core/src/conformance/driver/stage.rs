@@ -9,7 +9,7 @@ use super::proxy::Proxy;
 use super::rig::{Able, PASSWORD, Rig, Rigged, Room, Unable};
 use crate::conformance::error_text::error_text;
 use crate::{
-    Admin, Capability, Clock, Error, ErrorKind, FencingToken, Kind, LockGuard, LockKey, LockOptions, Locker, Locks,
+    Admin, Capability, Clock, Error, ErrorKind, FencingToken, Kind, LockGuard, LockKey, LockOptions, LockerExt, Locks,
     ReleaseOutcome, Target, Wait,
 };
 

@@ -4,7 +4,7 @@ use futures::future::join_all;
 use tokio::time::{sleep, timeout};
 
 use super::silenced::{LONG, MOMENT, Silenced, take};
-use crate::{Clock, LockKey, LockOptions, Locker, Wait};
+use crate::{Clock, LockKey, LockOptions, Locker, LockerExt, Wait};
 
 const GIVEN_BACK: &str = "given back";
 

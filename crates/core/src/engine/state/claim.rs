@@ -60,7 +60,7 @@ impl<W: Clone, L: LeaseCell> Key<W, L> {
         let Phase::Sent { message, .. } = replace(&mut claim.phase, Phase::Placed) else {
             return self.answered_too_late(step, &claim, &answer);
         };
-        self.asks_no_more(claim.for_waiter);
+        self.claim_has_ended(claim.for_waiter);
         if answer.is_ok() {
             step.took(claim.member, claim.sent_at);
         }
@@ -92,7 +92,7 @@ impl<W: Clone, L: LeaseCell> Key<W, L> {
         self.advance(step);
     }
 
-    fn asks_no_more(&mut self, for_waiter: Option<WaiterId>) {
+    fn claim_has_ended(&mut self, for_waiter: Option<WaiterId>) {
         let polling = self.polling();
         if let Some(index) = for_waiter.and_then(|for_waiter| self.queue.index(for_waiter)) {
             let waiter = &mut self.queue.waiters[index];
@@ -115,7 +115,7 @@ impl<W: Clone, L: LeaseCell> Key<W, L> {
                 self.store.claims.push(PendingClaim { for_waiter: None, phase, ..claim.clone() });
             }
             claim.phase = Phase::Placed;
-            self.asks_no_more(claim.for_waiter);
+            self.claim_has_ended(claim.for_waiter);
             let (for_waiter, error) = (claim.for_waiter, Error::unanswered("acquire"));
             self.failed(step, claim, error);
             self.is_not_driven(step, for_waiter);
@@ -217,11 +217,11 @@ impl<W: Clone, L: LeaseCell> Key<W, L> {
             return self.dismiss(step, index, Outcome::Failed(error));
         }
         waiter.last = Some(LastAnswer::Failed(error));
-        self.ask_later(step, for_waiter);
+        self.claim_later(step, for_waiter);
     }
 
     /// Schedules the next claim of a waiter after a failure.
-    pub(super) fn ask_later(&mut self, step: &mut Step<'_, W, L>, for_waiter: Option<WaiterId>) {
+    pub(super) fn claim_later(&mut self, step: &mut Step<'_, W, L>, for_waiter: Option<WaiterId>) {
         if let Some(index) = for_waiter.and_then(|for_waiter| self.queue.index(for_waiter)) {
             let waiter = &mut self.queue.waiters[index];
             waiter.next_claim_at = step.now.plus(waiter.failing.next(step.random, None));

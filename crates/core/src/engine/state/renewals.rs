@@ -106,7 +106,7 @@ impl<W: Clone, L: LeaseCell> Key<W, L> {
                 let failed = answer.err().unwrap_or_else(too_late);
                 step.out.push(Action::AttemptFailed(self.name.clone(), failed));
                 self.end(step, id, End::Released);
-                self.ask_later(step, unconfirmed);
+                self.claim_later(step, unconfirmed);
             }
             Ok(LeaseStatus::NotHeld) => self.end(step, id, End::Lost(LossReason::Stolen)),
             Ok(LeaseStatus::ForceReleased) => self.end(step, id, End::Lost(LossReason::ForceReleased)),

@@ -1,7 +1,7 @@
 use std::time::Duration;
 
 use leasehold_core::{
-    Clock, Engine, EngineOptions, Guard, GuardMode, LocalHandoff, LockGuard, LockKey, LockOptions, Locker,
+    Clock, Engine, EngineOptions, Guard, GuardMode, LocalHandoff, LockGuard, LockKey, LockOptions, LockerExt,
 };
 use leasehold_testkit::{Fault, FaultyMemory, Op, faulty_memory};
 

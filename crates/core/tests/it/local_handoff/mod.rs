@@ -6,7 +6,7 @@ mod readers;
 use std::time::Duration;
 
 use bench::{LEASE, bench, engine, take, token, unhurried};
-use leasehold_core::{Backend, ErrorKind, LocalHandoff, LockKey, LockOptions, Locker, LockerExt, Wait};
+use leasehold_core::{Backend, ErrorKind, LocalHandoff, LockKey, LockOptions, LockerExt, Wait};
 use leasehold_testkit::{Fault, Op, test};
 
 #[test(paused)]

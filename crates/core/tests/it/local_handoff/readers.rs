@@ -1,6 +1,6 @@
 use std::time::Duration;
 
-use leasehold_core::{Engine, LocalHandoff, LockKey, LockOptions, ReadGuard, RwLocker, RwLockerExt};
+use leasehold_core::{Engine, LocalHandoff, LockKey, LockOptions, ReadGuard, RwLockerExt};
 use leasehold_testkit::{FaultyMemory, test};
 
 use crate::local_handoff::bench::{Bench, LEASE, bench, engine, token};

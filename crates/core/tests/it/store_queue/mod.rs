@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use leasehold_core::{
     Attempt, Backend, Claim, Clock, Engine, EngineOptions, ErrorKind, LocalHandoff, LockGuard, LockKey, LockOptions,
-    Locker, MemoryBackend, Notification, OwnerId, Result, Wait,
+    LockerExt, MemoryBackend, Notification, OwnerId, Result, Wait,
 };
 use tokio::sync::broadcast;
 

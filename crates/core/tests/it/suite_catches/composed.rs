@@ -4,7 +4,9 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use leasehold_core::conformance::TestClient;
-use leasehold_core::{Admin, Backend, Cursor, FencingToken, Holders, LockKey, LockOptions, Locker, Page, Result, Wait};
+use leasehold_core::{
+    Admin, Backend, Cursor, FencingToken, Holders, LockKey, LockOptions, Locker, LockerExt, Page, Result, Wait,
+};
 
 use crate::suite_catches::admin::ForcesNothing;
 use crate::suite_catches::catches;

@@ -6,7 +6,9 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use leasehold_core::conformance::TestClient;
-use leasehold_core::{Capabilities, Clock, DetachedLock, LockGuard, LockKey, LockOptions, Locker, Result, Wait};
+use leasehold_core::{
+    Busy, Capabilities, Clock, DetachedLock, LockGuard, LockKey, LockOptions, Locker, LockerExt, OrBusy, Result, Wait,
+};
 
 use crate::suite_catches::catches;
 use crate::suite_catches::double::Double;
@@ -48,8 +50,9 @@ impl Locker for Wrong {
         self.inner.capabilities()
     }
 
-    async fn acquire(&self, key: &LockKey, options: &LockOptions) -> Result<Option<LockGuard>> {
-        (self.acquire)(Arc::clone(&self.inner), key.clone(), options.clone()).await
+    async fn acquire_or_busy(&self, key: &LockKey, options: &LockOptions) -> Result<OrBusy<LockGuard>> {
+        let granted = (self.acquire)(Arc::clone(&self.inner), key.clone(), options.clone()).await?;
+        Ok(granted.ok_or_else(Busy::default))
     }
 
     async fn attach(&self, grant: &DetachedLock, options: &LockOptions) -> Result<Option<LockGuard>> {

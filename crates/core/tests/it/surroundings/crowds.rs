@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use futures::future::join_all;
-use leasehold_core::{Clock, Engine, EngineOptions, LocalHandoff, LockOptions, Locker, RwLocker};
+use leasehold_core::{Clock, Engine, EngineOptions, LocalHandoff, LockOptions, LockerExt, RwLockerExt};
 use leasehold_testkit::{Fault, Op, faulty_memory, test};
 
 use crate::surroundings::key;

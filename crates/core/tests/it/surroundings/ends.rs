@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use leasehold_core::{Admin, ErrorKind, LockKey, LockOptions, Locker, LockerExt, LossReason, Memory};
+use leasehold_core::{Admin, ErrorKind, LockKey, LockOptions, LockerExt, LossReason, Memory};
 use leasehold_testkit::{Fault, Op, test};
 
 use crate::surroundings::{MOMENT, PATIENCE, key, live, soon, store};
@@ -33,7 +33,7 @@ async fn callers_that_are_kept_and_never_polled_again_keep_nobody_for_ever() {
     let locks = Memory::new();
     let guard = locks.lock("k").await.unwrap();
     let (key, options) = (key(), LockOptions::new());
-    let mut forgotten: Vec<_> = (0..3).map(|_| locks.acquire(&key, &options)).collect();
+    let mut forgotten: Vec<_> = (0..3).map(|_| Box::pin(locks.acquire(&key, &options))).collect();
     for waits in &mut forgotten {
         assert!(futures::poll!(waits).is_pending());
     }

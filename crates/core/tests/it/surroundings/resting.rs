@@ -5,7 +5,7 @@ use std::sync::{Arc, mpsc};
 use std::time::Duration;
 
 use futures::future::{join, join_all};
-use leasehold_core::{Capability, Engine, LockOptions, Locker, LockerExt};
+use leasehold_core::{Capability, Engine, LockOptions, LockerExt};
 use leasehold_testkit::{Fault, FaultyMemory, Op, test};
 use tokio::runtime::Runtime;
 use tokio::sync::Notify;

@@ -8,8 +8,8 @@ use std::time::Duration;
 
 use futures::future::{BoxFuture, join_all};
 use leasehold_core::{
-    Engine, EngineOptions, ErrorKind, FencingToken, Guard, GuardMode, LocalHandoff, LockKey, LockOptions, Locker,
-    RwLocker, Wait,
+    Engine, EngineOptions, ErrorKind, FencingToken, Guard, GuardMode, LocalHandoff, LockKey, LockOptions, LockerExt,
+    RwLockerExt, Wait,
 };
 use leasehold_testkit::{Fault, FaultyMemory, Op, test};
 use rand::rngs::StdRng;
@@ -95,10 +95,10 @@ async fn task(locks: Engine<FaultyMemory>, all: Arc<[Watched; KEYS]>, readers: b
         let (key, options) = (key_of(number), options(&mut random));
         let gives_up = random.random_bool(0.4).then(|| random.random_range(0..6));
         if readers && random.random_bool(0.5) {
-            if let Some(Ok(Some(guard))) = polled(locks.acquire_read(&key, &options), gives_up).await {
+            if let Some(Ok(Some(guard))) = polled(Box::pin(locks.acquire_read(&key, &options)), gives_up).await {
                 holds(guard, 1, &all[number], &mut random).await;
             }
-        } else if let Some(Ok(Some(guard))) = polled(locks.acquire(&key, &options), gives_up).await {
+        } else if let Some(Ok(Some(guard))) = polled(Box::pin(locks.acquire(&key, &options)), gives_up).await {
             holds(guard, WRITER, &all[number], &mut random).await;
         }
     }

@@ -4,7 +4,7 @@ use std::sync::{Arc, Mutex};
 use std::task::{Context, Poll, Wake, Waker};
 
 use futures::task::noop_waker;
-use leasehold_core::{LockGuard, LockOptions, Locker, LockerExt, Memory};
+use leasehold_core::{LockGuard, LockOptions, LockerExt, Memory};
 use leasehold_testkit::{Fault, Op, test};
 use tracing::span::{Attributes, Id, Record};
 use tracing::{Dispatch, Event, Metadata, Subscriber};
@@ -31,7 +31,7 @@ fn a_caller_is_polled_with_a_waker_that_owned_the_guard_it_waits_for() {
     ends("a waker that is replaced blocks its thread", move || {
         let _entered = live.enter();
         let (key, options) = (key(), LockOptions::new());
-        let mut waits = locks.acquire(&key, &options);
+        let mut waits = Box::pin(locks.acquire(&key, &options));
         assert!(waits.as_mut().poll(&mut Context::from_waker(&owner_of(guard))).is_pending());
         let _ = waits.as_mut().poll(&mut Context::from_waker(&noop_waker()));
         drop(waits);
@@ -47,7 +47,7 @@ fn the_last_handle_of_a_waker_that_owns_a_guard_may_be_the_engines() {
     ends("the engine hangs with a waker of a caller that is gone", move || {
         let entered = live.enter();
         let (key, options) = (key(), LockOptions::new());
-        let mut waits = locks.acquire(&key, &options);
+        let mut waits = Box::pin(locks.acquire(&key, &options));
         assert!(waits.as_mut().poll(&mut Context::from_waker(&owner_of(guard))).is_pending());
         drop(waits);
         drop(entered);
@@ -64,7 +64,7 @@ fn a_guard_is_dropped_as_another_caller_is_woken() {
     ends("a guard that is dropped by a waker blocks its thread", move || {
         let entered = live.enter();
         let (key, options) = (key(), LockOptions::new());
-        let mut waits = locks.acquire(&key, &options);
+        let mut waits = Box::pin(locks.acquire(&key, &options));
         assert!(waits.as_mut().poll(&mut Context::from_waker(&owner_of(other))).is_pending());
         drop((guard, entered));
         let granted = live.block_on(soon("nobody is served", waits));
@@ -114,7 +114,7 @@ fn guards_are_dropped_by_a_subscriber_of_what_is_traced() {
             let guard = locks.lock("k").await.unwrap();
             assert!(locks.try_lock("k").await.unwrap().is_none());
             let (key, options) = (key(), LockOptions::new());
-            let mut waits = locks.acquire(&key, &options);
+            let mut waits = Box::pin(locks.acquire(&key, &options));
             assert!(matches!(futures::poll!(&mut waits), Poll::Pending));
             guard.release().await.unwrap();
             assert!(waits.await.unwrap().is_some());

@@ -10,7 +10,7 @@ use crate::conformance::driver::stage::{
     PATIENCE, Stage, Verdict, attempt, comes_after, ensure, eventually, is_kept, is_transient, key, once, passes_on,
     take, works,
 };
-use crate::{Admin, Error, ErrorKind, LockGuard, Locker, Locks};
+use crate::{Admin, Error, ErrorKind, LockGuard, LockerExt, Locks};
 
 pub(super) async fn a_claim_whose_answer_is_lost_is_given_back(stage: Stage) -> Verdict {
     without_its_answer(stage, Proxy::drop_next_reply, |effects| effects.dropped_replies).await

@@ -11,7 +11,7 @@ use crate::conformance::driver::silenced::Silenced;
 use crate::conformance::driver::stage::{
     Stage, Verdict, comes_after, ensure, eventually, key, once, patient, take, works,
 };
-use crate::{ErrorKind, Locker, LossReason};
+use crate::{ErrorKind, LockerExt, LossReason};
 
 pub(super) async fn closing_ends_while_the_server_is_silent(stage: Stage) -> Verdict {
     stage.contends_with_itself()?;

@@ -7,7 +7,7 @@ use tokio::task::JoinSet;
 
 use crate::conformance::driver::rig::{Able, Unable};
 use crate::conformance::driver::stage::{PATIENCE, Stage, Verdict, ensure, key, patient};
-use crate::{Clock, LockKey, LockOptions, Locker, Locks};
+use crate::{Clock, LockKey, LockOptions, LockerExt, Locks};
 
 /// By how much a count may grow: a pool may open a few connections when there is more to do than before, and of everything else each of
 /// two lockers may have one under way. What each hand-off leaves would be a thousand.

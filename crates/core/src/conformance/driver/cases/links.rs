@@ -8,7 +8,7 @@ use crate::conformance::driver::rig::Unable;
 use crate::conformance::driver::stage::{
     PATIENCE, Stage, Verdict, attempt, ensure, eventually, is_kept, is_transient, key, passes_on, patient, take, works,
 };
-use crate::{Admin, ErrorKind, Locker};
+use crate::{Admin, ErrorKind, LockerExt};
 
 pub(super) async fn connections_that_break_cost_no_lock(stage: Stage) -> Verdict {
     let [ours, theirs] = stage.two().await?;

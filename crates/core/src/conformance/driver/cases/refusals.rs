@@ -11,7 +11,7 @@ use crate::conformance::driver::stage::{
     PATIENCE, Stage, Verdict, attempt, comes_after, ensure, eventually, is, is_kept, key, passes_on, patient, take,
     works,
 };
-use crate::{Locker, Wait, connect_within};
+use crate::{LockerExt, Wait, connect_within};
 
 pub(super) async fn without_a_connection_left_the_error_says_so(mut stage: Stage) -> Verdict {
     let fault = Fault::NoConnectionLeft;

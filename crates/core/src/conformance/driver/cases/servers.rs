@@ -14,7 +14,7 @@ use crate::conformance::driver::stage::{
     patient, take, take_for, works,
 };
 use crate::conformance::tokens::tokens_grow_although_all_is_forgotten;
-use crate::{Locker, LossReason};
+use crate::{LockerExt, LossReason};
 
 pub(super) async fn a_silence_that_is_shorter_than_the_lease_costs_no_lock(stage: Stage) -> Verdict {
     let (ours, theirs) = (stage.near().await?, stage.near().await?);
