@@ -21,6 +21,7 @@ use std::process::ExitCode;
 use std::sync::Mutex;
 use std::thread;
 
+pub(super) use self::drivers::AS_ASKED;
 use self::equivalent::Equivalent;
 use self::generated::Mutant;
 use self::kept::Kept;

@@ -10,6 +10,12 @@ use crate::workspace::root;
 /// The variants of the suite that run: the one that has no name, a program with every fast path on, and a Cluster.
 const VARIANT: &str = "LEASEHOLD_CONFORMANCE_VARIANT";
 
+/// Each case of the suite once, and not with the local hand-off off, too: that is the engine's.
+const BRIEF: &str = "LEASEHOLD_CONFORMANCE_BRIEF";
+
+/// A script of the model that fails is not made shorter: nobody reads it.
+pub(in crate::mutants) const AS_ASKED: &str = "LEASEHOLD_MODEL_AS_ASKED";
+
 /// How many inputs a property is tried with: a wrong parser is wrong about most, and there are hundreds of runs.
 const CASES: &str = "PROPTEST_CASES";
 const FEW: &str = "16";
@@ -110,6 +116,8 @@ pub(super) fn subject(name: &str, servers: &[(&'static str, String)]) -> Result<
         "postgres" => POSTGRES_CRATE,
         _ => ETCD_CRATE,
     };
+    // Servers of etcd keep two processors busy: three programs on each take so long that all seem to hang.
+    let at_once: u8 = if name == "etcd" { 1 } else { 3 };
     Copy::create(name, Some(driver.sources)).map(|copy| Subject {
         tree: copy.tree,
         originals: root(),
@@ -121,10 +129,9 @@ pub(super) fn subject(name: &str, servers: &[(&'static str, String)]) -> Result<
         sources: driver.sources,
         left_out: &[],
         looks: looks(&driver, servers),
-        patience: Patience { slower: 6, least: Duration::from_secs(60) },
+        patience: Patience { slower: u32::from(at_once) * 2 + 2, least: Duration::from_secs(30) },
         asks_twice: true,
-        // Servers of etcd keep two processors busy: three programs on each take so long that all seem to hang.
-        at_once: if name == "etcd" { 1 } else { 3 },
+        at_once: at_once.into(),
         equivalent: driver.equivalent,
         rules: &[],
         enough: driver.enough,
@@ -144,7 +151,8 @@ fn looks(driver: &Crate, servers: &[(&'static str, String)]) -> Vec<Look> {
                 environment: servers
                     .iter()
                     .cloned()
-                    .chain([(VARIANT, variant.to_owned()), (CASES, FEW.to_owned()), ("LEASEHOLD_DEEP", "1".to_owned())])
+                    .chain([(VARIANT, variant.to_owned()), (BRIEF, "1".to_owned()), (AS_ASKED, "1".to_owned())])
+                    .chain([(CASES, FEW.to_owned()), ("LEASEHOLD_DEEP", "1".to_owned())])
                     .chain(scripts.then(|| (SECONDS.0, SECONDS.1.to_owned())))
                     .collect(),
                 thorough: place > 0 || SUITES.contains(tests),

@@ -68,16 +68,12 @@ impl<'s> Run<'s> {
 
     /// Runs the tests that reach this function with the mutant of this number active, beside those of others.
     pub(super) fn on(&self, number: usize, function: usize) -> Result<End, String> {
-        self.mutated(number, function, self.patience())
+        self.mutated(number, function, (self.took * self.subject.patience.slower).max(self.subject.patience.least))
     }
 
-    /// The same on a machine that does nothing else, as when the right code was run: it gets less time.
+    /// The same on a machine that does nothing else, as when the right code was run: it gets twice the time.
     pub(super) fn alone(&self, number: usize, function: usize) -> Result<End, String> {
-        self.mutated(number, function, self.patience() / 3)
-    }
-
-    fn patience(&self) -> Duration {
-        (self.took * self.subject.patience.slower).max(self.subject.patience.least)
+        self.mutated(number, function, (self.took * 2).max(self.subject.patience.least / 2))
     }
 
     /// A busy machine disturbs tests: one that fails has to fail alone, or one or another each time.
