@@ -247,7 +247,8 @@ fn a_move(claims: &Capabilities) -> BoxedStrategy<Move> {
         2 => Just(Ended::Released),
         1 => Just(Ended::Forced),
         1 => Just(Ended::ForcedByToken),
-        1 => Just(Ended::Downgraded),
+        // A release, where no writer keeps a reader waiting.
+        3 => Just(Ended::Downgraded),
     ];
     let line = (2..5_usize, proptest::option::of(0..4_usize), ended.clone(), Ttl::any())
         .prop_map(|(waiting, leaves, ended, ttl)| Move::Line { waiting, leaves, ended, ttl });
