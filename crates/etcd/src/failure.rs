@@ -152,11 +152,26 @@ mod tests {
             (Code::FailedPrecondition, "etcdserver: authentication is not enabled", Backend, false, "has none"),
             (Code::InvalidArgument, "etcdserver: request is too large", Backend, false, ""),
             (Code::Unimplemented, "unknown service", Backend, false, "not etcd"),
+            // Of a proxy in between, which says nothing of what etcd did.
+            (Code::ResourceExhausted, "received message larger than max", Indeterminate, true, ""),
+            (Code::NotFound, "no route", Indeterminate, true, ""),
+            (Code::PermissionDenied, "not from here", Indeterminate, true, ""),
+            (Code::FailedPrecondition, "not now", Indeterminate, true, ""),
         ] {
             let found = of(code, message, Indeterminate);
             assert_eq!((found.0, found.1, found.2.is_empty()), (kind, elsewhere, advice.is_empty()), "{message}");
             assert!(found.2.contains(advice), "{message}: {}", found.2);
         }
         assert_eq!(of(Code::Unknown, "", Unavailable).0, Unavailable, "what only reads changes nothing");
+    }
+
+    #[test]
+    fn what_etcd_does_not_keep_is_known_by_class_and_words() {
+        let told = |kind, words: &str| Error::new(kind, "acquire").detail(words);
+        use ErrorKind::{Backend, Unavailable};
+        let (compacted, gone) = ("required revision has been compacted", "requested lease not found");
+        let found = |kind, words| (is_compacted(&told(kind, words)), is_lease_gone(&told(kind, words)));
+        assert_eq!((found(Backend, compacted), found(Backend, gone)), ((true, false), (false, false)));
+        assert_eq!((found(Unavailable, gone), found(Unavailable, compacted)), ((false, true), (false, false)));
     }
 }

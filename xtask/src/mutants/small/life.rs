@@ -101,7 +101,7 @@ impl<'s> Run<'s> {
 
     /// Runs one test or all on the right code, and returns the changed functions that were reached.
     fn traced(&self, name: &str, test: Option<&str>) -> Result<(End, BTreeSet<usize>), String> {
-        let reached = self.subject.target.join("reached").join(name);
+        let reached = self.subject.target.join("reach").join(name);
         write(&reached, "")?;
         let environment = (REACHED, reached.to_string_lossy().into_owned());
         let only = test.map(|test| [test]);
