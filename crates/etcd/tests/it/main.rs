@@ -3,6 +3,7 @@
 
 mod clients;
 mod conformance;
+mod cost;
 mod driver;
 mod late;
 mod members;

@@ -99,7 +99,7 @@ const ETCD_CRATE: Crate = Crate {
     root: "crates/etcd/src/lib.rs",
     sources: "crates/etcd/src",
     tests: &[
-        ("crates/etcd", &["lib", SCRIPTS, "waiters", "settings", "tls", "clients", "late", "driver", "members", "conformance"]),
+        ("crates/etcd", &["lib", SCRIPTS, "cost", "waiters", "settings", "tls", "late", "driver", "members", "conformance"]),
         ("crates/cli", &["doctor::etcd"]),
     ],
     equivalent: ETCD,
