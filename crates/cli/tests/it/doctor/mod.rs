@@ -35,7 +35,7 @@ pub(crate) fn doctor(url: &str, args: &[&str]) -> Said {
     let findings = said["findings"].as_array().unwrap().clone();
     for finding in &findings {
         let id = format!("`{}`", finding["id"].as_str().unwrap());
-        assert!(include_str!("../../../README.md").contains(&id), "the README does not have {id}");
+        assert!(include_str!("../../../../../docs/program.md").contains(&id), "docs/program.md does not have {id}");
         let health = finding["health"].as_str().unwrap();
         assert!(["ok", "unknown", "warning", "error"].contains(&health), "{finding}");
         assert!(finding["text"].as_str().is_some_and(|text| !text.is_empty() && !text.contains('\n')), "{finding}");
