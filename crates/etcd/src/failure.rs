@@ -167,8 +167,8 @@ mod tests {
 
     #[test]
     fn what_etcd_does_not_keep_is_known_by_class_and_words() {
-        let told = |kind, words: &str| Error::new(kind, "acquire").detail(words);
         use ErrorKind::{Backend, Unavailable};
+        let told = |kind, words: &str| Error::new(kind, "acquire").detail(words);
         let (compacted, gone) = ("required revision has been compacted", "requested lease not found");
         let found = |kind, words| (is_compacted(&told(kind, words)), is_lease_gone(&told(kind, words)));
         assert_eq!((found(Backend, compacted), found(Backend, gone)), ((true, false), (false, false)));
