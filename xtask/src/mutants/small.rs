@@ -89,8 +89,8 @@ fn look_at(mut subject: Subject, files: &[&str], choice: &Choice<'_>) -> Result<
     let before = |number| kept.end(number).filter(|_| choice.again).unwrap_or(End::Survived);
     let mut ends: BTreeMap<usize, End> = viable.keys().map(|number| (*number, before(*number))).collect();
     let mut complete = choice.tests.is_empty();
+    let crowd = subject.at_once * thread::available_parallelism().map_or(1, usize::from);
     for look in &subject.looks {
-        let crowd = subject.at_once * thread::available_parallelism().map_or(1, usize::from);
         let run = match Run::on_what_is_right(subject, look, &programs, crowd) {
             Ok(run) => run,
             Err(why) => {
