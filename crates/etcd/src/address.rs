@@ -155,6 +155,9 @@ mod tests {
         assert!(!format!("{address:?}").contains("p/w"), "{address:?}");
         assert_eq!(Address::parse("etcd://h?namespace=a%2Fb").unwrap().namespace.as_str(), "a/b");
         assert_eq!(Address::parse("etcd://h").unwrap().namespace, Namespace::default());
+        for (query, together) in [("", true), ("?group_commit=true", true), ("?group_commit=false", false)] {
+            assert_eq!(Address::parse(&format!("etcd://h{query}")).unwrap().group_commit, together, "{query}");
+        }
     }
 
     #[test]
@@ -177,6 +180,7 @@ mod tests {
             ("etcd://user@h", "needs a password"),
             ("etcd://h/n?namespace=m", "twice"),
             ("etcd://h?ttl=1", "no parameter"),
+            ("etcd://h?group_commit=no", "true or false"),
             ("etcd://h?ca=/f", "etcds:// only"),
             ("etcd://u:canary@h", "sslmode=disable"),
             ("etcd://u:canary@127.0.0.1,h", "sslmode=disable"),

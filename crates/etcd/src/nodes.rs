@@ -180,7 +180,8 @@ impl Nodes {
                 biased;
                 _ = closed.wait_for(|closed| *closed) => Err(Error::new(ErrorKind::Closed, step.operation)),
                 done = timeout(LIMIT, self.one_after_another(step, &ask)) => {
-                    done.unwrap_or_else(|_| Err(no_answer(step, LIMIT)))
+                    let late = Failure { error: no_answer(step, LIMIT), elsewhere: true, answered: false };
+                    done.unwrap_or_else(|_| Err(self.located(self.turn().1, late).error))
                 }
             }
         })
@@ -194,8 +195,7 @@ impl Nodes {
         let mut tries = self.connections.len();
         let mut told = None;
         loop {
-            let turn = self.current.load(Ordering::Relaxed);
-            let node = turn % self.connections.len();
+            let (turn, node) = self.turn();
             let Failure { error, elsewhere, answered } = match self.at(node, step, ask).await {
                 Ok(answer) => return Ok(answer),
                 Err(failure) => self.located(node, failure),
@@ -218,6 +218,12 @@ impl Nodes {
             // With a single node: once more, on a new connection.
             tries -= 1;
         }
+    }
+
+    /// How often a node was left, and which one is asked now.
+    fn turn(&self) -> (usize, usize) {
+        let turn = self.current.load(Ordering::Relaxed);
+        (turn, turn % self.connections.len())
     }
 
     /// Names the node that is at fault, where that is not told yet.

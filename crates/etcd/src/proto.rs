@@ -384,7 +384,7 @@ impl TxnResponse {
     /// What became of the transactions inside of this one, in their order.
     pub(crate) fn inner(self) -> Vec<Self> {
         let inner = |outcome: Outcome| match outcome.response {
-            Some(Response::Txn(inner)) => Some(Self { header: self.header.clone(), ..inner }),
+            Some(Response::Txn(inner)) => Some(inner),
             _ => None,
         };
         self.responses.into_iter().filter_map(inner).collect()

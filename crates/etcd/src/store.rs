@@ -170,7 +170,6 @@ impl Store {
     /// Takes a lease back that no entry has, and that no request can give to one any more: the answers to all that could are there.
     pub(crate) fn take_back(&self, lease: i64, ttl: i64) {
         if lease != 0
-            && ttl > 0
             && self.0.leases.give(lease, ttl, self.0.clock.now())
             && let Some(runtime) = self.nodes().runtime()
         {

@@ -1,6 +1,7 @@
 use std::time::Duration;
 
 use leasehold_etcd::{Etcd, LockGuard, LockKey, LockOptions, LockerExt, Wait};
+use leasehold_testkit::etcd::Cluster;
 use leasehold_testkit::launch::etcd::get;
 
 pub(crate) async fn clients(url: &str) -> [Etcd; 2] {
@@ -23,6 +24,12 @@ pub(crate) async fn take(locks: &Etcd, name: &str, ttl: Duration) -> LockGuard {
 /// How many requests of this method the server was sent.
 pub(crate) fn count(port: u16, method: &str) -> u64 {
     metric(port, |line| line.starts_with("grpc_server_started_total") && line.contains(method))
+}
+
+/// The leases that the server has, as `etcdctl` names them.
+pub(crate) async fn leases(cluster: &Cluster) -> Vec<String> {
+    let told = cluster.control(&["lease", "list"]).await.unwrap();
+    told.lines().skip(1).map(str::to_owned).collect()
 }
 
 /// How many watches the server has open.

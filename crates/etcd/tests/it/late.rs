@@ -4,13 +4,13 @@ use std::time::Duration;
 
 use futures::future::join_all;
 use leasehold_etcd::{
-    Backed, Backend, Claim, Clock, ErrorKind, Etcd, EtcdBackend, FencingToken, GrantRef, LeaseStatus, Mode, OwnerId,
-    Renewal, Result,
+    Attempt, Backed, Backend, Claim, Clock, ErrorKind, Etcd, EtcdBackend, FencingToken, GrantRef, LeaseStatus, Mode,
+    OwnerId, Renewal, Result,
 };
 use leasehold_testkit::etcd::Cluster;
 use leasehold_testkit::{PATIENCE, Proxy, eventually, test};
 
-use crate::clients::{count, key};
+use crate::clients::{clients, count, key, leases};
 
 async fn granted(backend: &EtcdBackend, name: &str, mode: Mode, ttl: Duration) -> GrantRef {
     let claim = Claim::new(&key(name), mode, ttl);
@@ -141,6 +141,118 @@ async fn a_lease_that_is_used_again_lasts_from_then_on() {
             tokio::time::sleep(Duration::from_millis(5)).await;
         }
     }
+}
+
+/// As after an answer that was lost.
+#[test(multi_thread, server)]
+async fn a_claim_that_is_sent_again_has_its_lease_from_then_on() {
+    const LEASE: Duration = Duration::from_secs(600);
+    let cluster = Cluster::one(&[]).await;
+    let [ours, _] = clients(&cluster.url()).await;
+    let backend = ours.engine().backend();
+    let claim = Claim { waits: true, ..Claim::new(&key("k"), Mode::Exclusive, LEASE) };
+    backend.try_acquire(&claim).await.unwrap();
+    eventually("some of the lease is over", async || left(&cluster).await < LEASE.as_secs()).await;
+    let again = backend.try_acquire(&claim).await.unwrap();
+    assert!(matches!(again, Attempt::Granted { .. }), "{again:?}");
+    assert!(left(&cluster).await >= LEASE.as_secs());
+}
+
+/// What is left of the only lease that an entry has, in whole seconds, rounded down.
+async fn left(cluster: &Cluster) -> u64 {
+    let fields =
+        cluster.control(&["get", "leasehold/leasehold/held/", "--prefix", "--write-out=fields"]).await.unwrap();
+    let lease: i64 =
+        fields.lines().find_map(|line| line.strip_prefix("\"Lease\" : ")).and_then(|lease| lease.parse().ok()).unwrap();
+    let left = cluster.control(&["lease", "timetolive", &format!("{lease:x}")]).await.unwrap();
+    left.split("remaining(").nth(1).and_then(|left| left.split('s').next()?.parse().ok()).unwrap()
+}
+
+#[test(multi_thread, server)]
+async fn a_renewal_for_less_leaves_no_less_than_that() {
+    const LONG: Duration = Duration::from_secs(6);
+    const SHORT: Duration = Duration::from_secs(5);
+    let cluster = Cluster::one(&[]).await;
+    let [ours, _] = clients(&cluster.url()).await;
+    let held = granted(ours.engine().backend(), "k", Mode::Exclusive, LONG).await;
+    eventually("less is left", async || left(&cluster).await < SHORT.as_secs() - 1).await;
+    assert_eq!(renew(ours.engine().backend(), &held, SHORT).await.unwrap(), LeaseStatus::Held);
+    let (first, shorter) = (written(&cluster).await, left(&cluster).await);
+    assert!(shorter >= SHORT.as_secs(), "{shorter}");
+    // What is left is more than is asked for: nothing is written.
+    assert_eq!(renew(ours.engine().backend(), &held, Duration::from_secs(2)).await.unwrap(), LeaseStatus::Held);
+    assert_eq!(written(&cluster).await, first);
+}
+
+#[test(multi_thread, server)]
+async fn a_renewal_by_another_process_writes_nothing_either() {
+    const LEASE: Duration = Duration::from_secs(600);
+    let cluster = Cluster::one(&[]).await;
+    let [ours, theirs] = clients(&cluster.url()).await;
+    let held = granted(ours.engine().backend(), "k", Mode::Exclusive, LEASE).await;
+    let first = written(&cluster).await;
+    assert_eq!(renew(theirs.engine().backend(), &held, LEASE).await.unwrap(), LeaseStatus::Held);
+    assert_eq!(written(&cluster).await, first);
+}
+
+/// Between the two requests that a renewal is.
+#[test(multi_thread, server)]
+async fn a_lease_that_ends_while_it_is_renewed_is_not_held() {
+    const LEASE: Duration = Duration::from_secs(600);
+    let cluster = Cluster::one(&[]).await;
+    let port = cluster.ports()[0];
+    let proxy = Proxy::start(port);
+    let ours = Etcd::connect(&proxy.url(&cluster.url())).await.unwrap();
+    let backend = ours.engine().backend();
+    let ended_between = async || {
+        proxy.delay(Duration::ZERO);
+        let held = granted(backend, "k", Mode::Exclusive, LEASE).await;
+        let before = count(port, "\"Txn\"");
+        proxy.delay(Duration::from_millis(200));
+        let renewed = tokio::spawn({
+            let (backend, held) = (backend.clone(), held.clone());
+            async move { renew(&backend, &held, LEASE).await }
+        });
+        eventually("the entry is read", async || count(port, "\"Txn\"") > before).await;
+        for lease in leases(&cluster).await {
+            cluster.control(&["lease", "revoke", &lease]).await.unwrap();
+        }
+        let outcome = renewed.await.unwrap();
+        proxy.delay(Duration::ZERO);
+        backend.release(&held).await.unwrap();
+        // Else the machine was too slow, and the renewal was over before.
+        outcome.unwrap() == LeaseStatus::NotHeld
+    };
+    eventually("a lease ended between", ended_between).await;
+}
+
+/// It may have been carried out: to ask again, and to find nothing, would say that the lock was lost before.
+#[test(multi_thread, server)]
+async fn releases_that_go_together_are_not_asked_again_when_their_answer_is_lost() {
+    const LEASE: Duration = Duration::from_secs(600);
+    let cluster = Cluster::one(&[]).await;
+    let port = cluster.ports()[0];
+    let proxy = Proxy::start(port);
+    let ours = Etcd::connect(&proxy.url(&cluster.url())).await.unwrap();
+    let backend = ours.engine().backend();
+    let answer_is_lost = async || {
+        proxy.delay(Duration::ZERO);
+        let name = |number| format!("k/{number}/{}", OwnerId::random().to_hex());
+        let held = join_all((0..8).map(async |number| granted(backend, &name(number), Mode::Exclusive, LEASE).await));
+        let (held, before) = (held.await, count(port, "\"Txn\""));
+        proxy.delay(Duration::from_millis(100));
+        let released = tokio::spawn({
+            let backend = backend.clone();
+            async move { join_all(held.iter().map(|grant| backend.release(grant))).await }
+        });
+        // The first goes alone, and the others as soon as it is answered.
+        eventually("all are sent", async || count(port, "\"Txn\"") >= before + 2).await;
+        proxy.cut();
+        let released = released.await.unwrap();
+        assert!(!released.iter().any(|status| matches!(status, Ok(LeaseStatus::NotHeld))), "{released:?}");
+        released.iter().any(|status| status.as_ref().is_err_and(|error| error.kind() == ErrorKind::Indeterminate))
+    };
+    eventually("an answer was lost", answer_is_lost).await;
 }
 
 /// What a key had names for, it keeps until the history is compacted, and is slower by each.

@@ -5,13 +5,13 @@ use std::time::Duration;
 use futures::FutureExt;
 use futures::future::join_all;
 use leasehold_etcd::{
-    Admin, Backed, Backend, Claim, ErrorKind, Etcd, FencingToken, GrantRef, Health, KIND, LeaseStatus, LocalHandoff,
-    LockOptions, Locker, LockerExt, Mode, Notification, OwnerId, RwLockerExt,
+    Admin, Attempt, Backed, Backend, Claim, ErrorKind, Etcd, FencingToken, GrantRef, Health, KIND, LeaseStatus,
+    LocalHandoff, LockOptions, Locker, LockerExt, Mode, Notification, OwnerId, RwLockerExt,
 };
 use leasehold_testkit::etcd::Cluster;
 use leasehold_testkit::{PATIENCE, claim_each_for_two, eventually, test};
 
-use crate::clients::{clients, count, key, patient, take};
+use crate::clients::{clients, count, key, leases, patient, take};
 
 /// All that can happen to a key.
 async fn whole_life([ours, theirs]: &[Etcd; 2], name: &str) {
@@ -174,6 +174,7 @@ async fn a_key_that_somebody_else_wrote_is_named() {
     cluster.control(&["put", "leasehold/leasehold/held/k/w/odd", "value"]).await.unwrap();
     for error in [
         ours.try_lock("k").await.map(drop).unwrap_err(),
+        ours.acquire(&key("k"), &patient()).await.map(drop).unwrap_err(),
         ours.inspect(&key("k")).await.map(drop).unwrap_err(),
         ours.list("", None).await.map(drop).unwrap_err(),
     ] {
@@ -204,6 +205,65 @@ async fn nothing_is_left_of_a_lock_that_was_released() {
     }
 }
 
+/// As when somebody deleted what nobody should.
+#[test(multi_thread, server)]
+async fn a_namespace_whose_base_is_lost_gets_another() {
+    let cluster = Cluster::one(&[]).await;
+    let [ours, theirs] = clients(&cluster.url()).await;
+    let lost = async || cluster.control(&["del", "leasehold/leasehold/base"]).await.unwrap();
+    let claim = || Claim { waits: true, ..Claim::new(&key("k"), Mode::Exclusive, Duration::from_secs(60)) };
+    for client in [&ours, &theirs] {
+        lost().await;
+        let (backend, claim) = (client.engine().backend(), claim());
+        let granted = backend.try_acquire(&claim).await.unwrap();
+        assert!(matches!(granted, Attempt::Granted { .. }), "{granted:?}");
+        backend.release(&claim.grant(None)).await.unwrap();
+    }
+    lost().await;
+    assert_eq!(ours.inspect(&key("k")).await.map(drop).unwrap_err().kind(), ErrorKind::Unavailable);
+    assert!(ours.inspect(&key("k")).await.unwrap().holders.is_empty());
+}
+
+/// As when etcd ended them early: a grant does not need the lease that this process kept for it.
+#[test(multi_thread, server)]
+async fn claims_that_come_together_are_granted_although_a_lease_of_one_was_revoked() {
+    const CLAIMS: usize = 8;
+    let cluster = Cluster::one(&[]).await;
+    let [ours, _] = clients(&cluster.url()).await;
+    let backend = ours.engine().backend();
+    let claims: Vec<_> = (0..CLAIMS)
+        .map(|number| Claim::new(&key(&format!("k/{number}")), Mode::Exclusive, Duration::from_secs(600)))
+        .collect();
+    for _ in 0..3 {
+        let granted = join_all(claims.iter().map(|claim| backend.try_acquire(claim))).await;
+        assert!(granted.iter().all(|granted| matches!(granted, Ok(Attempt::Granted { .. }))), "{granted:?}");
+        join_all(claims.iter().map(async |claim| backend.release(&claim.grant(None)).await)).await;
+        let all = leases(&cluster).await;
+        for lease in all.iter().take(CLAIMS / 2) {
+            // Some have been given back by now.
+            let _ = cluster.control(&["lease", "revoke", lease]).await;
+        }
+    }
+}
+
+#[test(multi_thread, server)]
+async fn a_locker_that_is_closed_leaves_no_leases_and_asks_nothing_more() {
+    let cluster = Cluster::one(&[]).await;
+    let [ours, _] = clients(&cluster.url()).await;
+    take(&ours, "k", Duration::from_secs(3600)).await.release().await.unwrap();
+    ours.close().await;
+    assert_eq!(leases(&cluster).await, [""; 0]);
+    let error = ours.engine().backend().inspect(&key("k")).await.map(drop).unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Closed, "{error:?}");
+}
+
+#[test(multi_thread, server)]
+async fn what_examines_a_namespace_writes_nothing() {
+    let cluster = Cluster::one(&[]).await;
+    (KIND.examine.unwrap())(&cluster.url()).await.unwrap();
+    assert_eq!(cluster.control(&["get", "leasehold/", "--prefix"]).await.unwrap(), "");
+}
+
 #[test(multi_thread, server)]
 async fn no_leases_are_left_of_claims_that_are_refused() {
     let cluster = Cluster::one(&[]).await;
@@ -230,4 +290,12 @@ async fn no_leases_are_left_of_claims_that_are_refused() {
         leases.is_ok_and(|leases| leases.contains("found 0 leases"))
     })
     .await;
+
+    let backend = ours.engine().backend();
+    let mut subscription = backend.notifications().unwrap().subscribe(&key("k")).await.unwrap();
+    let revoke = ["--user=root:root", "role", "revoke-permission", "reader", "--prefix=true", "leasehold/billing/"];
+    cluster.control(&revoke).await.unwrap();
+    // The watch begins only now, and is refused.
+    let told = tokio::time::timeout(PATIENCE, subscription.next()).await.expect("nothing was told");
+    assert_eq!(told, Notification::Ended);
 }

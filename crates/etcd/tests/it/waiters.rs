@@ -95,11 +95,27 @@ async fn who_waits_behind_a_waiter_of_the_same_backend_is_told_when_that_gives_u
         assert!(matches!(backend.try_acquire(claim).await.unwrap(), Attempt::Queued { .. }));
     }
     let mut subscription = backend.notifications().unwrap().subscribe(&reader.key).await.unwrap();
-    let listener = tokio::spawn(async move { subscription.next().await });
+    let listener = tokio::spawn(async move { (subscription.next().await, subscription) });
     eventually("it watches", async || count(cluster.ports()[0], "\"Watch\"") > 0).await;
     backend.release(&writer.grant(None)).await.unwrap();
-    let told = tokio::time::timeout(PATIENCE, listener).await.expect("nothing was told").unwrap();
+    let (told, mut subscription) = tokio::time::timeout(PATIENCE, listener).await.expect("nothing was told").unwrap();
     assert!(matches!(told, Notification::Granted { owner, .. } if owner == reader.owner), "{told:?}");
+
+    // Of a grant it is told once.
+    let listener = tokio::spawn(async move { subscription.next().await });
+    backend.release(&reader.grant(None)).await.unwrap();
+    let told = tokio::time::timeout(PATIENCE, listener).await.expect("nothing was told").unwrap();
+    assert_eq!(told, Notification::Freed);
+}
+
+#[test(multi_thread, server)]
+async fn a_subscription_is_not_told_of_what_was_released_before_it() {
+    let cluster = Cluster::one(&[]).await;
+    let [ours, theirs] = clients(&cluster.url()).await;
+    take(&theirs, "k", Duration::from_secs(600)).await.release().await.unwrap();
+    let mut subscription = ours.engine().backend().notifications().unwrap().subscribe(&key("k")).await.unwrap();
+    let told = tokio::time::timeout(Duration::from_secs(1), subscription.next()).await;
+    assert!(told.is_err(), "{told:?}");
 }
 
 /// A place in the line that an earlier request of the same claim wrote so late that this request did not see it yet.
@@ -132,7 +148,8 @@ async fn a_place_that_came_late_has_the_lease_that_its_waiter_is_told() {
         let line = cluster.control(&["get", "leasehold/leasehold/held/k/w/", "--prefix", "--keys-only"]).await.unwrap();
         // Else it was too slow: the lease was over, or the request wrote its place before.
         let in_time = put.is_ok() && line.split_whitespace().count() == 2 && line.contains(&name);
-        if in_time && matches!(answer, Ok(Attempt::Queued { .. })) {
+        let is_queued = matches!(answer, Ok(Attempt::Queued { .. }));
+        if in_time && is_queued {
             let left = cluster.control(&["lease", "timetolive", &lease]).await.unwrap();
             let left = left.split("remaining(").nth(1).and_then(|left| left.split('s').next()?.parse::<u64>().ok());
             // Told in whole seconds, rounded down.
@@ -141,7 +158,7 @@ async fn a_place_that_came_late_has_the_lease_that_its_waiter_is_told() {
         }
         ours.engine().backend().release(&claim.grant(None)).await.unwrap();
         cluster.control(&["del", &name]).await.unwrap();
-        in_time
+        in_time && is_queued
     };
     eventually("the place came in time", came_late).await;
     held.release().await.unwrap();

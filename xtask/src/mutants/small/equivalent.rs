@@ -209,12 +209,50 @@ pub(super) const POSTGRES: &[Equivalent] = &[
 ];
 
 /// Of `crates/etcd`.
-pub(super) const ETCD: &[Equivalent] = &[Equivalent {
-    file: "builder.rs",
-    mutant: "replace Etcd::builder -> EtcdBuilder with Default::default()",
-    line: "Default::default()",
-    why: "a builder that says nothing is the default one",
-}];
+pub(super) const ETCD: &[Equivalent] = &[
+    Equivalent {
+        file: "builder.rs",
+        mutant: "replace Etcd::builder -> EtcdBuilder with Default::default()",
+        line: "Default::default()",
+        why: "a builder that says nothing is the default one",
+    },
+    Equivalent {
+        file: "address.rs",
+        mutant: "replace secured -> Result<Endpoint> with Ok(Default::default())",
+        line: "Ok(Default::default())",
+        why: "the one for a build without TLS, and changes are tried in a build with it",
+    },
+    Equivalent {
+        file: "leases.rs",
+        mutant: "replace > with >= in Leases::was_alive",
+        line: "known.alive.len() >= known.most",
+        why: "how often those are looked for that count no more: at one fewer",
+    },
+    Equivalent {
+        file: "leases.rs",
+        mutant: "replace * with + in Leases::was_alive",
+        line: "known.alive.len() + 2 + 64",
+        why: "how often those are looked for that count no more: a constant would do",
+    },
+    Equivalent {
+        file: "leases.rs",
+        mutant: "replace * with / in Leases::was_alive",
+        line: "known.alive.len() / 2 + 64",
+        why: "how often those are looked for that count no more: a constant would do",
+    },
+    Equivalent {
+        file: "renew.rs",
+        mutant: "delete - in prolong",
+        line: "unwrap_or( 1)",
+        why: "no lease is of a second only: a lease that has ended is replaced by either, or not found",
+    },
+    Equivalent {
+        file: "store.rs",
+        mutant: "replace < with <= in Store::waits_no_more",
+        line: "waiters.len() <= before",
+        why: "who watches looks once more who waits, and finds what it knew",
+    },
+];
 
 #[cfg(test)]
 mod tests {
