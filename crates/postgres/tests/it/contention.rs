@@ -1,5 +1,5 @@
 use futures::future::join_all;
-use leasehold_testkit::{claim_each_for_two, test};
+use leasehold_testkit::{claim_each_for_two, eventually, test};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
 use std::time::Duration;
@@ -11,6 +11,8 @@ use leasehold_postgres::{
 use tokio::task::JoinSet;
 
 use crate::sql::{clients, number, patient, server, session};
+
+const MINUTE: Duration = Duration::from_secs(60);
 
 /// Readers count up, writers take a thousand away.
 #[derive(Default)]
@@ -151,7 +153,6 @@ async fn a_row_that_somebody_locks_keeps_nobody_else() {
 #[test(multi_thread, server)]
 async fn a_row_that_somebody_locks_fails_nobody_else_of_its_batch() {
     const KEYS: usize = 40;
-    const MINUTE: Duration = Duration::from_secs(60);
     let server = server(&[]).await;
     let [ours, _] = clients(&server.url()).await;
     let (backend, other) = (ours.engine().backend(), session(&server.url()).await);
@@ -201,6 +202,79 @@ async fn a_row_that_somebody_locks_fails_nobody_else_of_its_batch() {
 }
 
 #[test(multi_thread, server)]
+async fn renewals_have_a_connection_of_their_own_and_no_longer_than_they_are_given() {
+    let server = server(&[]).await;
+    let locks = Postgres::connect(&format!("{}?pool_max=1", server.url())).await.unwrap();
+    let backend = locks.engine().backend();
+    let claims = ["a", "b"].map(|name| Claim::new(&LockKey::new(name).unwrap(), Mode::Exclusive, MINUTE));
+    for claim in &claims {
+        backend.try_acquire(claim).await.unwrap();
+    }
+    let renewals = claims.each_ref().map(|claim| Renewal { grant: claim.grant(None), ttl: MINUTE });
+    let lock = async |name: &str| {
+        let other = session(&server.url()).await;
+        let lock = format!("BEGIN; SELECT FROM leasehold.locks WHERE name = 'leasehold\\000{name}' FOR UPDATE");
+        other.batch_execute(&lock).await.unwrap();
+        other
+    };
+    let waits = async |count: i64| {
+        let waits = "SELECT count(*) FROM pg_stat_activity WHERE wait_event_type = 'Lock'";
+        eventually("somebody waits for a row", async || number(&server.url(), waits).await >= count).await;
+    };
+
+    // The only connection of the others is busy.
+    let beside_a_claim = async || {
+        let other = lock("a").await;
+        let claimed = tokio::spawn({
+            let (backend, claim) = (backend.clone(), claims[0].clone());
+            async move { backend.try_acquire(&claim).await }
+        });
+        waits(1).await;
+        let renewed = backend.renew(&renewals[1..], MINUTE).await.remove(0);
+        let still_waits = !claimed.is_finished();
+        drop(other);
+        let _ = claimed.await.unwrap();
+        assert_eq!(renewed.unwrap(), LeaseStatus::Held);
+        still_waits
+    };
+    eventually("a renewal passes a claim", beside_a_claim).await;
+
+    let other = lock("a").await;
+    let error = backend.renew(&renewals[..1], Duration::from_millis(150)).await.remove(0).unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Indeterminate, "{error}");
+    assert!(error.to_string().contains("150ms"), "{error}");
+    drop(other);
+}
+
+#[test(multi_thread, server)]
+async fn renewals_of_rows_that_others_have_locked_do_not_wait_for_each_other() {
+    let server = server(&[]).await;
+    let [locks, _] = clients(&server.url()).await;
+    let backend = locks.engine().backend();
+    let claims = ["a", "b"].map(|name| Claim::new(&LockKey::new(name).unwrap(), Mode::Exclusive, MINUTE));
+    for claim in &claims {
+        backend.try_acquire(claim).await.unwrap();
+    }
+    let renewals = claims.each_ref().map(|claim| Renewal { grant: claim.grant(None), ttl: MINUTE });
+    let both_wait = async || {
+        let other = session(&server.url()).await;
+        other.batch_execute("BEGIN; SELECT FROM leasehold.locks FOR UPDATE").await.unwrap();
+        let renewed = tokio::spawn({
+            let (backend, renewals) = (backend.clone(), renewals.clone());
+            async move { backend.renew(&renewals, MINUTE).await }
+        });
+        let waits = "SELECT count(*) FROM pg_stat_activity WHERE wait_event_type = 'Lock'";
+        let mut most = 0;
+        while !renewed.is_finished() {
+            most = most.max(number(&server.url(), waits).await);
+        }
+        other.batch_execute("ROLLBACK").await.unwrap();
+        most == 2
+    };
+    eventually("both wait", both_wait).await;
+}
+
+#[test(multi_thread, server)]
 async fn readers_wait_for_two_writers_at_most() {
     let server = server(&[]).await;
     let [ours, theirs] = clients(&server.url()).await;
@@ -225,7 +299,7 @@ async fn readers_wait_for_two_writers_at_most() {
         most = most.max(written.load(Ordering::SeqCst) - before);
         reader.release().await.unwrap();
         let seen = written.load(Ordering::SeqCst);
-        leasehold_testkit::eventually("a writer's turn", async || written.load(Ordering::SeqCst) > seen).await;
+        eventually("a writer's turn", async || written.load(Ordering::SeqCst) > seen).await;
     }
     // Two, and as many as a busy machine lets in while the reader does not get to ask.
     assert!(most <= 10, "{most} writers came before a reader");

@@ -1,8 +1,9 @@
 use std::error::Error;
 use std::ops::RangeInclusive;
+use std::time::Duration;
 
-use leasehold_postgres::{ErrorKind, Postgres};
-use leasehold_testkit::{PATIENCE, shown, test};
+use leasehold_postgres::{Backed, Backend, Claim, ErrorKind, LockKey, LockerExt, Mode, Notification, Postgres};
+use leasehold_testkit::{PATIENCE, Proxy, eventually, shown, test};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpListener;
 use tokio::time::timeout;
@@ -25,9 +26,10 @@ async fn a_migration_that_another_session_keeps_waiting_ends() {
 async fn each_code_has_its_class() {
     use ErrorKind::{Backend, Indeterminate, Unavailable};
     const ONCE: RangeInclusive<i64> = 1..=1;
-    const AGAIN: RangeInclusive<i64> = 3..=i64::MAX;
+    // For a second, with pauses that become longer.
+    const AGAIN: RangeInclusive<i64> = 3..=60;
     let server = server(&[]).await;
-    sql(&server.url(), &["CREATE SEQUENCE sent"]).await;
+    sql(&server.url(), &["CREATE SEQUENCE sent", "CREATE SEQUENCE session", "CREATE SEQUENCE sessions"]).await;
     for (code, kind, sent, advice) in [
         ("40001", Unavailable, AGAIN, ""),
         ("40P01", Unavailable, AGAIN, ""),
@@ -42,6 +44,7 @@ async fn each_code_has_its_class() {
         ("57P02", Indeterminate, ONCE, ""),
         ("57P05", Indeterminate, ONCE, ""),
         ("08006", Indeterminate, ONCE, ""),
+        ("08P01", Indeterminate, ONCE, ""),
         ("28P01", Backend, ONCE, "password"),
         ("42501", Backend, ONCE, "rights"),
         ("3D000", Backend, ONCE, "create the database"),
@@ -54,10 +57,14 @@ async fn each_code_has_its_class() {
             &server.url(),
             &[
                 "ALTER SEQUENCE sent RESTART",
+                "ALTER SEQUENCE sessions RESTART",
                 // What a sequence gave is not undone with the statement.
                 &format!(
                     "CREATE OR REPLACE FUNCTION leasehold.version() RETURNS integer LANGUAGE plpgsql AS $$ BEGIN \
-                     PERFORM nextval('sent'); RAISE EXCEPTION 'spoken' USING ERRCODE = '{code}'; END $$"
+                     PERFORM nextval('sent'); \
+                     IF (SELECT last_value FROM session) <> pg_backend_pid() THEN PERFORM nextval('sessions'); END IF; \
+                     PERFORM setval('session', pg_backend_pid()); \
+                     RAISE EXCEPTION 'spoken' USING ERRCODE = '{code}'; END $$"
                 ),
             ],
         )
@@ -67,21 +74,96 @@ async fn each_code_has_its_class() {
         assert!(error.to_string().contains(advice) && shown(&error).contains("spoken"), "{code}: {error}");
         let times = number(&server.url(), "SELECT last_value FROM sent").await;
         assert!(sent.contains(&times), "{code}: it was sent {times} times");
+        // A statement that goes elsewhere has another session.
+        let sessions = number(&server.url(), "SELECT last_value FROM sessions").await;
+        assert_eq!(sessions, if code == "25006" { 2 } else { 1 }, "{code}");
     }
 }
 
-#[test]
-async fn what_was_not_sent_was_not_applied() {
+/// What a login is told by who answers with these bytes, and then goes.
+async fn told_by(answer: &'static [u8]) -> leasehold_postgres::Error {
     let ends_all = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let url = format!("postgres://u@{}/db?sslmode=disable", ends_all.local_addr().unwrap());
     let ending = tokio::spawn(async move {
         let (mut client, _) = ends_all.accept().await.unwrap();
         client.read_u8().await.unwrap();
-        client.write_all(b"E\0\0\0\x23SFATAL\0VFATAL\0C57P01\0Mthe end\0\0").await.unwrap();
-        client.read_to_end(&mut Vec::new()).await
+        client.write_all(answer).await.unwrap();
+        if !answer.is_empty() {
+            let _ = client.read_to_end(&mut Vec::new()).await;
+        }
     });
     let error = Postgres::connect(&url).await.map(drop).unwrap_err();
-    assert_eq!(error.kind(), ErrorKind::Unavailable, "{error}");
-    assert!(error.to_string().contains("the end"), "{error}");
     drop(ending.await);
+    error
+}
+
+#[test]
+async fn what_was_not_sent_was_not_applied() {
+    const BROKE: &str = "is it a PostgreSQL server";
+    for (answer, why, is_broken) in [
+        (&b"E\0\0\0\x23SFATAL\0VFATAL\0C57P01\0Mthe end\0\0"[..], "the end", false),
+        // As a pooler says it for failures of the moment.
+        (b"E\0\0\0\x23SFATAL\0VFATAL\0C08P01\0Mthe end\0\0", "the end", false),
+        // Ready for a statement before the login.
+        (b"Z\0\0\0\x05I", "unexpected message", false),
+        (b"", "", true),
+    ] {
+        let error = told_by(answer).await;
+        assert_eq!(error.kind(), ErrorKind::Unavailable, "{error}");
+        assert!(shown(&error).contains(why) && error.to_string().contains(BROKE) == is_broken, "{}", shown(&error));
+    }
+}
+
+/// Nobody answers any more: the connection is ended here, and what was asked may have been done.
+#[test(multi_thread, server)]
+async fn a_connection_whose_answer_does_not_come_is_closed() {
+    let server = server(&[]).await;
+    let proxy = Proxy::start(server.port());
+    let locks = Postgres::connect(&proxy.url(&server.url())).await.unwrap();
+    for breaks in [false, true] {
+        locks.lock("k").await.unwrap().release().await.unwrap();
+        proxy.drop_replies();
+        let claim = Claim::new(&LockKey::new("k").unwrap(), Mode::Exclusive, Duration::from_secs(60));
+        let claimed = tokio::spawn({
+            let (locks, claim) = (locks.clone(), claim.clone());
+            async move { locks.engine().backend().try_acquire(&claim).await.map(drop).unwrap_err() }
+        });
+        if breaks {
+            let holds =
+                "SELECT count(*) FROM leasehold.locks WHERE owner IS NOT NULL AND expires_at > clock_timestamp()";
+            eventually("it is granted", async || number(&server.url(), holds).await == 1).await;
+            proxy.cut();
+        }
+        let error = claimed.await.unwrap();
+        assert_eq!(error.kind(), ErrorKind::Indeterminate, "{error}");
+        assert!(!error.to_string().contains("is it a PostgreSQL server"), "{error}");
+        let sessions = "SELECT count(*) FROM pg_stat_activity WHERE application_name = 'leasehold'";
+        eventually("it is closed", async || number(&server.url(), sessions).await == 0).await;
+        locks.engine().backend().release(&claim.grant(None)).await.unwrap();
+    }
+}
+
+#[test(multi_thread, server)]
+async fn a_subscription_ends_with_its_connection_and_the_next_has_another() {
+    let server = server(&[]).await;
+    let locks = Postgres::connect(&server.url()).await.unwrap();
+    let key = LockKey::new("k").unwrap();
+    let notifications = locks.engine().backend().notifications().unwrap();
+    let listening = async |statement: &str| {
+        let listens = format!("SELECT count(*) FROM pg_stat_activity WHERE query LIKE '{statement} leasehold_%'");
+        number(&server.url(), &listens).await
+    };
+    for _ in 0..2 {
+        let mut heard = notifications.subscribe(&key).await.unwrap();
+        assert_eq!(listening("LISTEN").await, 1);
+        let ended = "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE query LIKE 'LISTEN leasehold_%'";
+        sql(&server.url(), &[ended]).await;
+        assert_eq!(timeout(PATIENCE, heard.next()).await.expect("it was told nothing"), Notification::Ended);
+    }
+    let heard = [notifications.subscribe(&key).await.unwrap(), notifications.subscribe(&key).await.unwrap()];
+    for (heard, is_last) in heard.into_iter().zip([false, true]) {
+        assert_eq!(listening("LISTEN").await, 1);
+        drop(heard);
+        eventually("the last ends it", async || !is_last || listening("UNLISTEN").await == 1).await;
+    }
 }

@@ -151,12 +151,28 @@ async fn rows_that_stay_are_read_once_however_many_go() {
         number(&server.url(), read).await
     };
     let before = read().await;
+    // As where the disk is slow: longer than a lock may take.
+    let slow = "CREATE SEQUENCE deletes; CREATE FUNCTION slow() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN \
+                IF nextval('deletes') = 1 THEN PERFORM pg_sleep(3); END IF; RETURN NULL; END $$; \
+                CREATE TRIGGER slow AFTER DELETE ON leasehold.locks FOR EACH STATEMENT EXECUTE FUNCTION slow()";
+    sql(&server.url(), &[slow]).await;
     let locks = Postgres::connect(&server.url()).await.unwrap();
     assert_eq!(locks.gc(Duration::ZERO).await.unwrap(), u64::try_from(ROWS).unwrap());
     locks.close().await;
     let read = read().await - before;
     // Each once to look at it; and once more for those that go.
     assert!((ROWS..4 * ROWS).contains(&read), "{read} rows were read");
+
+    // A listing has several pages.
+    let locks = Postgres::connect(&server.url()).await.unwrap();
+    let (mut listed, mut after) = (0, None);
+    loop {
+        let page = locks.list("", after.as_ref()).await.unwrap();
+        listed += i64::try_from(page.keys.len()).unwrap();
+        let Some(next) = page.next else { break };
+        after = Some(next);
+    }
+    assert_eq!(listed, ROWS);
 }
 
 #[test(multi_thread, server)]

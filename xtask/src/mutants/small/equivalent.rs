@@ -206,6 +206,30 @@ pub(super) const POSTGRES: &[Equivalent] = &[
         line: "!= SslMode::Require && cfg!",
         why: "it is false in a build with TLS, and changes are tried in such a one",
     },
+    Equivalent {
+        file: "tls.rs",
+        mutant: "replace tls -> Result<Tls> with Ok(Default::default())",
+        line: "Ok(Default::default())",
+        why: "the one for a build without TLS, and changes are tried in a build with it",
+    },
+    Equivalent {
+        file: "sessions.rs",
+        mutant: "replace < with <= in Sessions::run",
+        line: "self.0.clock.now() <= give_up",
+        why: "whether the very moment belongs to the second",
+    },
+    Equivalent {
+        file: "claims.rs",
+        mutant: "replace <impl Operations for Claims>::row -> Option<&[u8]> with None",
+        line: "None",
+        why: "the statement answers two claims of one key one after the other, as if each had come alone",
+    },
+    Equivalent {
+        file: "releases.rs",
+        mutant: "replace <impl Operations for Releases>::row -> Option<&[u8]> with None",
+        line: "None",
+        why: "the statement answers two releases of one key one after the other, as if each had come alone",
+    },
 ];
 
 /// Of `crates/etcd`.
