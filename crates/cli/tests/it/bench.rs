@@ -26,7 +26,6 @@ fn figures(place: &Place) -> Value {
 }
 
 #[test]
-
 fn it_measures_files_for_about_as_long_as_it_is_told_and_leaves_no_lock() {
     let place = Place::file();
     let figures = figures(&place);
@@ -43,7 +42,6 @@ fn it_measures_files_for_about_as_long_as_it_is_told_and_leaves_no_lock() {
 }
 
 #[test]
-
 fn an_interrupt_ends_it_and_leaves_no_lock() {
     let place = Place::file();
     let running = Running::start(&mut place.leasehold(&["bench", "--seconds", "600"]));

@@ -8,7 +8,6 @@ use std::process::Stdio;
 use crate::support::{Place, text};
 
 #[test]
-
 fn the_exit_code_of_the_command_is_passed_through() {
     let place = Place::file();
     for code in [0, 1, 75, 76, 255] {
@@ -17,7 +16,6 @@ fn the_exit_code_of_the_command_is_passed_through() {
 }
 
 #[test]
-
 fn a_command_that_a_signal_ended_gives_128_and_its_number() {
     let place = Place::file();
     for (signal, code) in [("KILL", 137), ("TERM", 143), ("SEGV", 139)] {
@@ -26,7 +24,6 @@ fn a_command_that_a_signal_ended_gives_128_and_its_number() {
 }
 
 #[test]
-
 fn a_command_that_cannot_run_gives_127_or_126_and_frees_the_key() {
     let place = Place::file();
     let dir = tempfile::tempdir().unwrap();
@@ -47,7 +44,6 @@ fn a_command_that_cannot_run_gives_127_or_126_and_frees_the_key() {
 }
 
 #[test]
-
 fn the_command_has_its_own_grant_in_its_environment_and_no_other() {
     let place = Place::file();
     let print = "echo $LEASEHOLD_KEY; echo $LEASEHOLD_TOKEN; echo $LEASEHOLD_BACKEND; \
@@ -67,7 +63,6 @@ fn the_command_has_its_own_grant_in_its_environment_and_no_other() {
 }
 
 #[test]
-
 fn input_and_output_are_the_commands() {
     let place = Place::file();
     let mut program = place.leasehold(&["run", "k", "--", "cat"]);
@@ -78,7 +73,6 @@ fn input_and_output_are_the_commands() {
 }
 
 #[test]
-
 fn options_of_the_command_are_left_to_it() {
     let place = Place::file();
     let output = place.run(&["run", "k", "printf", "%s.", "-n", "--wait", "--", "--help"]);

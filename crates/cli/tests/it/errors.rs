@@ -24,7 +24,6 @@ fn said(url: &str) -> String {
 }
 
 #[test]
-
 fn a_server_that_is_down_is_named_with_what_to_do() {
     let port = free_port().unwrap();
     let at = format!("127.0.0.1:{port}");
@@ -56,7 +55,6 @@ fn a_server_that_is_down_is_named_with_what_to_do() {
 }
 
 #[test]
-
 fn a_host_that_is_not_known_is_named() {
     // A name that never leads anywhere (RFC 6761).
     const HOST: &str = "no-such-host.invalid";
@@ -175,7 +173,6 @@ fn a_password_that_etcd_refuses_is_named() {
 }
 
 #[test]
-
 fn what_was_meant_by_an_address_is_guessed_without_what_may_be_a_password() {
     for (url, meant) in [
         #[cfg(feature = "redis")]

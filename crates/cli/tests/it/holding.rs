@@ -9,7 +9,6 @@ use crate::support::{Place, Running, text};
 use leasehold_testkit::{eventually_some, test};
 
 #[test]
-
 fn a_held_key_exits_with_75_or_the_chosen_code() {
     let place = Place::file();
     let holder = place.hold_with(&["--reason", "nightly report", "--label", "ada"], "k");
@@ -33,7 +32,6 @@ fn a_held_key_exits_with_75_or_the_chosen_code() {
 }
 
 #[test]
-
 fn several_keys_are_held_all_or_none_and_lost_together() {
     let place = Place::file();
     let print = r#"echo "$LEASEHOLD_KEY $LEASEHOLD_TOKEN $LEASEHOLD_TOKENS""#;
@@ -64,7 +62,6 @@ fn several_keys_are_held_all_or_none_and_lost_together() {
 }
 
 #[test]
-
 fn a_waiter_gets_the_key_when_the_holder_ends() {
     let place = Place::file();
     let mut holder = place.hold("k");
@@ -78,7 +75,6 @@ fn a_waiter_gets_the_key_when_the_holder_ends() {
 }
 
 #[test]
-
 fn the_next_holder_gets_the_key_at_once_when_the_holder_is_killed_and_its_command_dies_with_it() {
     let place = Place::file();
     // One program without a shell around it: the parent-death signal reaches the command itself.
@@ -93,7 +89,6 @@ fn the_next_holder_gets_the_key_at_once_when_the_holder_is_killed_and_its_comman
 }
 
 #[test]
-
 fn readers_share_and_keep_writers_out() {
     let place = Place::file();
     let one = place.hold_with(&["--shared"], "k");
@@ -108,7 +103,6 @@ fn readers_share_and_keep_writers_out() {
 }
 
 #[test]
-
 fn min_hold_keeps_the_key_although_the_command_has_ended() {
     let place = Place::file();
     let clock = Clock::system();
@@ -118,7 +112,6 @@ fn min_hold_keeps_the_key_although_the_command_has_ended() {
 }
 
 #[test]
-
 fn a_signal_cuts_min_hold_short_and_the_key_is_free() {
     let place = Place::file();
     let mut keeper = Running::start(&mut place.leasehold(&["run", "--json", "--min-hold", "1h", "k", "--", "true"]));
@@ -131,7 +124,6 @@ fn a_signal_cuts_min_hold_short_and_the_key_is_free() {
 }
 
 #[test]
-
 fn a_command_that_asks_for_the_lock_that_it_runs_under_is_told_so() {
     let place = Place::file();
     let nested = |outer: &[&str], inner: &[&str]| {

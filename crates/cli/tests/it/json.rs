@@ -10,7 +10,6 @@ fn events(output: &[u8]) -> Vec<Value> {
 }
 
 #[test]
-
 fn a_run_prints_its_events_in_order() {
     let place = Place::file();
     let output = place.run(&["run", "--json", "k", "--", "sh", "-c", "echo out; exit 3"]);
@@ -35,7 +34,6 @@ fn a_run_prints_its_events_in_order() {
 }
 
 #[test]
-
 fn a_failure_is_one_event_with_its_exit_code() {
     let place = Place::file();
     let holder = place.hold("k");

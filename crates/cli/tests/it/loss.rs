@@ -18,7 +18,6 @@ fn robbed(place: &Place, options: &[&str], script: &str) -> Running {
 }
 
 #[test]
-
 fn the_command_and_what_it_started_are_terminated() {
     let place = Place::file();
     // Neither of the two ends by itself, and the pipe stays open as long as one of them is there.
@@ -31,7 +30,6 @@ fn the_command_and_what_it_started_are_terminated() {
 }
 
 #[test]
-
 fn a_command_that_ends_well_when_it_is_terminated_is_a_loss_all_the_same() {
     let place = Place::file();
     let script = "trap 'exit 0' TERM; echo ready; while :; do sleep 0.05; done";
@@ -40,7 +38,6 @@ fn a_command_that_ends_well_when_it_is_terminated_is_a_loss_all_the_same() {
 }
 
 #[test]
-
 fn a_command_that_ignores_sigterm_is_killed_after_kill_after() {
     let place = Place::file();
     let script = "trap '' TERM; echo ready; while :; do sleep 0.05; done";
@@ -50,7 +47,6 @@ fn a_command_that_ignores_sigterm_is_killed_after_kill_after() {
 }
 
 #[test]
-
 fn processes_that_the_command_left_behind_are_killed_after_kill_after_too() {
     let place = Place::file();
     let script = "(trap '' TERM; echo ready; while :; do sleep 0.05; done) & trap 'exit 0' TERM; wait";
@@ -71,7 +67,6 @@ fn an_interrupt_ends_the_wait_for_what_the_command_left_behind() {
 }
 
 #[test]
-
 fn a_stopped_command_is_terminated_too() {
     let place = Place::file();
     let script = "echo ready; kill -STOP $$; while :; do sleep 0.05; done";
@@ -81,7 +76,6 @@ fn a_stopped_command_is_terminated_too() {
 }
 
 #[test]
-
 fn on_lost_kill_sends_no_sigterm() {
     let place = Place::file();
     let script = "trap 'echo politely; exit 0' TERM; echo ready; while :; do sleep 0.05; done";
@@ -92,7 +86,6 @@ fn on_lost_kill_sends_no_sigterm() {
 }
 
 #[test]
-
 fn ignore_lets_the_command_finish_and_says_so() {
     let place = Place::file();
     let mut holder = robbed(&place, &["--on-lost", "ignore"], "echo ready; read end; exit 7");
@@ -104,7 +97,6 @@ fn ignore_lets_the_command_finish_and_says_so() {
 }
 
 #[test]
-
 fn a_loss_that_comes_to_light_at_the_release_counts() {
     let place = Place::file();
     let args = ["run", "--ttl", "1h", "--json", "k", "--", "sh", "-c", "echo ready; read end"];
@@ -119,7 +111,6 @@ fn a_loss_that_comes_to_light_at_the_release_counts() {
 }
 
 #[test]
-
 fn max_hold_ends_the_command() {
     let place = Place::file();
     let args = ["run", "--json", "--max-hold", "200ms", "k", "--", "sleep", "1000"];
@@ -130,7 +121,6 @@ fn max_hold_ends_the_command() {
 }
 
 #[test]
-
 fn max_hold_is_announced_to_the_command_in_time_to_end_under_the_lock() {
     let place = Place::file();
     let script = "exec 2>/dev/null; trap 'echo heard; exit 0' TERM; echo ready; while :; do sleep 0.05; done";

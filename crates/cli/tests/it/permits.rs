@@ -7,7 +7,6 @@ use crate::support::{Place, Running, text};
 use leasehold_testkit::{needs, redis::Server, test};
 
 #[test]
-
 fn as_many_commands_run_at_a_time_as_there_are_permits() {
     as_many_run_as_there_are_permits(&Place::file());
 }
@@ -46,7 +45,6 @@ fn as_many_run_as_there_are_permits(place: &Place) {
 }
 
 #[test]
-
 fn a_permit_of_a_program_that_was_killed_is_free_again() {
     let place = Place::file();
     let _kept = place.hold_with(&["--permits", "2"], "k");
@@ -56,7 +54,6 @@ fn a_permit_of_a_program_that_was_killed_is_free_again() {
 }
 
 #[test]
-
 fn permits_that_cannot_be_are_64() {
     let place = Place::file();
     for permits in ["0", "33", "-1", "many"] {

@@ -26,7 +26,6 @@ fn said(url: &str, args: &[&str]) -> (Option<i32>, String) {
 }
 
 #[test]
-
 fn its_tables_are_made_once_and_lose_idle_rows() {
     let server = wait_for(Server::needed(&[]));
     let place = Place::at(server.url());
@@ -55,7 +54,6 @@ fn its_tables_are_made_once_and_lose_idle_rows() {
 }
 
 #[test]
-
 fn what_cannot_be_connected_to_has_its_exit_code() {
     let server = wait_for(Server::needed(&[]));
     let absent = format!("postgres://leasehold@127.0.0.1:{}/absent", server.port());

@@ -17,7 +17,6 @@ fn place(server: &Server) -> Place {
 }
 
 #[test]
-
 fn a_held_key_exits_with_75_and_a_free_one_runs_the_command() {
     let server = needs("redis-server", Server::start_blocking(&[]));
     let place = place(&server);
@@ -33,7 +32,6 @@ fn a_held_key_exits_with_75_and_a_free_one_runs_the_command() {
 }
 
 #[test]
-
 fn who_waits_is_counted_and_how_long_it_is_held_is_shown() {
     let server = needs("redis-server", Server::start_blocking(&[]));
     let place = place(&server);
@@ -55,7 +53,6 @@ fn who_waits_is_counted_and_how_long_it_is_held_is_shown() {
 }
 
 #[test]
-
 fn the_next_holder_gets_the_key_within_the_lease_when_the_holder_is_killed() {
     let server = needs("redis-server", Server::start_blocking(&[]));
     let place = place(&server);
@@ -68,7 +65,6 @@ fn the_next_holder_gets_the_key_within_the_lease_when_the_holder_is_killed() {
 }
 
 #[test]
-
 fn a_holder_that_was_stopped_past_its_lease_kills_its_command_when_it_wakes_up() {
     let server = needs("redis-server", Server::start_blocking(&[]));
     let place = place(&server);
@@ -89,7 +85,6 @@ fn a_holder_that_was_stopped_past_its_lease_kills_its_command_when_it_wakes_up()
 }
 
 #[test]
-
 fn a_holder_whose_server_dies_loses_its_lock_on_time() {
     let server = needs("redis-server", Server::start_blocking(&[]));
     let place = place(&server);
@@ -102,7 +97,6 @@ fn a_holder_whose_server_dies_loses_its_lock_on_time() {
 }
 
 #[test]
-
 fn a_short_first_lease_out_of_the_store_queue_does_not_end_the_command() {
     let server = needs("redis-server", Server::start_blocking(&[]));
     let place = place(&server);
@@ -116,7 +110,6 @@ fn a_short_first_lease_out_of_the_store_queue_does_not_end_the_command() {
 }
 
 #[test]
-
 fn a_signal_while_it_waits_leaves_nothing_behind() {
     let server = needs("redis-server", Server::start_blocking(&[]));
     let place = place(&server);
@@ -131,7 +124,6 @@ fn a_signal_while_it_waits_leaves_nothing_behind() {
 }
 
 #[test]
-
 fn a_server_that_starts_within_the_wait_is_waited_for() {
     let mut server = needs("redis-server", Server::start_blocking(&[]));
     let place = place(&server);
@@ -152,7 +144,6 @@ fn a_server_that_starts_within_the_wait_is_waited_for() {
 }
 
 #[test]
-
 fn a_server_that_does_not_start_within_the_wait_is_69() {
     let place = Place::at(format!("redis://127.0.0.1:{}", free_port().unwrap()));
     let clock = Clock::system();
@@ -170,7 +161,6 @@ fn a_server_that_does_not_start_within_the_wait_is_69() {
 }
 
 #[test]
-
 fn a_server_that_is_down_exits_with_69_or_the_chosen_code() {
     let port = free_port().unwrap();
     let place = Place::at(format!("redis://127.0.0.1:{port}"));
@@ -183,7 +173,6 @@ fn a_server_that_is_down_exits_with_69_or_the_chosen_code() {
 }
 
 #[test]
-
 fn a_wrong_password_is_78_and_the_right_one_is_found_where_it_is_put() {
     let password = "p@ss/w%41rd, with é";
     let server = needs("redis-server", Server::start_blocking(&["--requirepass", password]));
@@ -201,7 +190,6 @@ fn a_wrong_password_is_78_and_the_right_one_is_found_where_it_is_put() {
 }
 
 #[test]
-
 fn a_reader_exits_with_78_on_a_store_without_readers() {
     let server = needs("redis-server", Server::start_blocking(&[]));
     let output = place(&server).run(&["run", "--shared", "k", "--", "true"]);

@@ -29,7 +29,6 @@ fn lines(log: &Path, count: usize) -> Vec<(String, u64)> {
 }
 
 #[test]
-
 fn one_of_several_hosts_runs_the_command_and_the_next_when_it_is_gone() {
     one_runs_it_and_then_the_next(&Place::file(), &[]);
 }
@@ -68,7 +67,6 @@ fn one_runs_it_and_then_the_next(place: &Place, options: &[&str]) {
 }
 
 #[test]
-
 fn a_command_that_ends_is_started_again_under_a_new_lock() {
     let place = Place::file();
     let mut host = Running::start(&mut place.leasehold(&[
@@ -97,7 +95,6 @@ fn a_command_that_ends_is_started_again_under_a_new_lock() {
 }
 
 #[test]
-
 fn a_command_whose_lock_was_taken_away_is_started_again() {
     let place = Place::file();
     let mut host =
@@ -113,7 +110,6 @@ fn a_command_whose_lock_was_taken_away_is_started_again() {
 }
 
 #[test]
-
 fn a_command_that_cannot_be_started_is_not_tried_again() {
     let place = Place::file();
     assert_eq!(place.code(&["run", "--restart", "k", "--", "no-such-command"]), 127);

@@ -27,7 +27,6 @@ fn sings_nowhere(command: &mut Command) {
 }
 
 #[test]
-
 fn a_password_is_in_no_output() {
     let dir = tempfile::tempdir().unwrap();
     let file = dir.path().join("password");

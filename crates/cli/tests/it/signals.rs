@@ -6,7 +6,6 @@ use rustix::process::Signal;
 use crate::support::{Place, Running, text};
 
 #[test]
-
 fn signals_are_forwarded_to_the_command() {
     let place = Place::file();
     let signals =
@@ -22,7 +21,6 @@ fn signals_are_forwarded_to_the_command() {
 }
 
 #[test]
-
 fn the_lock_is_held_until_the_command_has_ended() {
     let place = Place::file();
     let script = "trap 'echo trapped; read end; exit 4' TERM; echo ready; while :; do sleep 0.05; done";
@@ -36,7 +34,6 @@ fn the_lock_is_held_until_the_command_has_ended() {
 }
 
 #[test]
-
 fn a_signal_while_it_waits_ends_it_and_leaves_nothing_behind() {
     let place = Place::file();
     let mut holder = place.hold("k");

@@ -26,7 +26,6 @@ fn on_a_terminal(place: &Place, line: &str) -> Option<Running> {
 }
 
 #[test]
-
 fn the_command_can_read_from_the_terminal_and_the_next_one_after_it() {
     let place = Place::file();
     let line = "leasehold run k -- sh -c 'echo ready; read a; echo got:$a'; read b; echo then:$b";
@@ -39,7 +38,6 @@ fn the_command_can_read_from_the_terminal_and_the_next_one_after_it() {
 }
 
 #[test]
-
 fn an_interrupt_from_the_keyboard_reaches_the_command_before_and_after_it_has_the_terminal() {
     let place = Place::file();
     for asks in ["", "read a; echo go;"] {
@@ -58,7 +56,6 @@ fn an_interrupt_from_the_keyboard_reaches_the_command_before_and_after_it_has_th
 }
 
 #[test]
-
 fn the_line_about_waiting_is_drawn_on_a_terminal_and_taken_off_again() {
     let place = Place::file();
     let mut holder = place.hold_with(&["--label", "ada", "--reason", "nightly"], "k");
@@ -70,7 +67,6 @@ fn the_line_about_waiting_is_drawn_on_a_terminal_and_taken_off_again() {
 }
 
 #[test]
-
 fn the_keyboard_stops_and_the_shell_continues_program_and_command_before_and_after_it_has_the_terminal() {
     let place = Place::file();
     for asks in ["", "read a; "] {

@@ -29,7 +29,6 @@ pub(crate) struct Step {
 }
 
 #[test]
-
 fn every_section_with_commands_is_followed() {
     let with_commands: Vec<_> = sections().into_iter().filter(|(_, text)| text.contains("\n$ ")).collect();
     let headings: Vec<_> = with_commands.iter().map(|(heading, _)| heading.as_str()).collect();
@@ -41,7 +40,6 @@ fn every_section_with_commands_is_followed() {
 }
 
 #[test]
-
 fn on_files() {
     let directory = tempfile::tempdir().unwrap();
     let url = format!("file:{}", directory.path().join("locks").display());

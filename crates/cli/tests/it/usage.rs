@@ -14,7 +14,6 @@ use leasehold_testkit::{needs, test};
 use crate::support::{Place, Running, leasehold, path, text};
 
 #[test]
-
 fn bad_usage_is_64_and_runs_nothing() {
     let place = Place::file();
     let long = "x".repeat(256);
@@ -118,7 +117,6 @@ fn arguments_that_are_not_utf8_are_bad_usage_or_go_to_the_command() {
 }
 
 #[test]
-
 fn a_directory_that_cannot_be_used_is_78_and_named() {
     let dir = tempfile::tempdir().unwrap();
     let open = dir.path().join("open");
@@ -185,7 +183,6 @@ fn a_password_file_that_is_a_pipe_or_that_others_could_have_written_is_78() {
 }
 
 #[test]
-
 fn help_shows_examples_and_exit_codes_and_succeeds() {
     let output = leasehold(&["--help"]).output().unwrap();
     assert_eq!(output.status.code(), Some(0));
@@ -203,7 +200,6 @@ fn help_shows_examples_and_exit_codes_and_succeeds() {
 }
 
 #[test]
-
 fn man_pages_and_completions_come_from_the_same_definitions() {
     for (args, part) in [
         (&["man"][..], "force\\-release"),
@@ -273,7 +269,6 @@ fn a_package_has_the_program_its_pages_its_completions_and_the_licences() {
 }
 
 #[test]
-
 fn a_package_gets_a_manual_page_for_each_command() {
     let folder = tempfile::tempdir().unwrap();
     let pages = folder.path().join("share/man/man1");

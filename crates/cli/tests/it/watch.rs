@@ -31,7 +31,6 @@ fn line(screen: &Screen, text: &str) -> Option<String> {
 }
 
 #[test]
-
 fn the_table_follows_what_is_held() {
     let place = Place::file();
     let mut terminal = watch(&place, &["job/"], WIDE);
@@ -56,7 +55,6 @@ fn the_table_follows_what_is_held() {
 }
 
 #[test]
-
 fn the_table_is_sorted_filtered_and_shows_details() {
     let place = Place::file();
     let long =
@@ -95,7 +93,6 @@ fn the_table_is_sorted_filtered_and_shows_details() {
 }
 
 #[test]
-
 fn a_grant_is_released_by_force_after_a_question_and_not_without() {
     let place = Place::file();
     let ada = place.hold_with(&["--label", "ada@db1", "--ttl", "1h"], "job/a");
@@ -129,7 +126,6 @@ fn a_grant_is_released_by_force_after_a_question_and_not_without() {
 }
 
 #[test]
-
 fn another_grant_that_came_after_the_question_keeps_the_key() {
     let place = Place::file();
     let ada = place.hold_with(&["--label", "ada"], "job/a");
@@ -186,7 +182,6 @@ fn of_several_readers_the_chosen_one_is_released_and_the_others_keep_the_key() {
 }
 
 #[test]
-
 fn a_store_that_cannot_release_one_reader_alone_says_so_and_all_keep_the_key() {
     let place = Place::file();
     let (_readers, mut terminal) = one_of_three_readers(&place);
@@ -197,7 +192,6 @@ fn a_store_that_cannot_release_one_reader_alone_says_so_and_all_keep_the_key() {
 }
 
 #[test]
-
 fn it_is_drawn_in_whatever_size_the_terminal_has() {
     let place = Place::file();
     let _holder = place.hold_with(&["--label", "ada@db1", "--reason", "nightly"], "job/a");
@@ -219,7 +213,6 @@ fn it_is_drawn_in_whatever_size_the_terminal_has() {
 }
 
 #[test]
-
 fn colours_are_left_out_where_they_are_not_wanted_and_the_words_are_the_same() {
     let place = Place::file();
     let _holder = place.hold_with(&["--label", "ada"], "job/a");
@@ -242,7 +235,6 @@ fn colours_are_left_out_where_they_are_not_wanted_and_the_words_are_the_same() {
 }
 
 #[test]
-
 fn the_terminal_is_as_it_was_after_every_end() {
     let place = Place::file();
     let by_key = |keys: &'static str| move |terminal: &mut OnTerminal| terminal.type_in(keys);
@@ -271,7 +263,6 @@ fn the_terminal_is_as_it_was_after_every_end() {
 }
 
 #[test]
-
 fn it_stops_for_the_shell_and_goes_on() {
     let place = Place::file();
     let _holder = place.hold("job/a");
@@ -293,7 +284,6 @@ fn it_stops_for_the_shell_and_goes_on() {
 }
 
 #[test]
-
 fn keys_and_labels_cannot_play_with_the_terminal() {
     let place = Place::file();
     let hostile = ["\u{1b}[2J\u{1b}]0;title\u{7}", "鍵鍵鍵", "e\u{301}\u{200b}\u{202e}x", "two\nlines", "\u{9b}31m"];
@@ -318,7 +308,6 @@ fn keys_and_labels_cannot_play_with_the_terminal() {
 }
 
 #[test]
-
 fn thousands_of_keys_are_paged_and_only_the_screen_is_drawn() {
     let dir = tempfile::tempdir().unwrap();
     let place = Place::at(format!("file:{}", dir.path().join("locks").display()));
@@ -346,7 +335,6 @@ fn thousands_of_keys_are_paged_and_only_the_screen_is_drawn() {
 }
 
 #[test]
-
 fn without_a_terminal_it_says_what_to_do_instead() {
     let ended = Place::file().run(&["watch"]);
     assert_eq!(ended.status.code(), Some(64));

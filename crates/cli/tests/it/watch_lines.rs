@@ -23,7 +23,6 @@ fn next(running: &mut Running) -> (String, String, Value) {
 }
 
 #[test]
-
 fn a_line_is_printed_for_each_change() {
     let place = Place::file();
     let ada = place.hold_with(&["--label", "ada"], "job/a");
@@ -49,7 +48,6 @@ fn a_line_is_printed_for_each_change() {
 }
 
 #[test]
-
 fn it_ends_quietly_when_nobody_reads_it_although_nothing_changes() {
     let place = Place::file();
     let _holder = place.hold("k");
@@ -62,7 +60,6 @@ fn it_ends_quietly_when_nobody_reads_it_although_nothing_changes() {
 }
 
 #[test]
-
 fn a_redis_that_goes_away_is_told_and_the_table_goes_on_when_it_is_back() {
     let mut server = needs("redis-server", Server::start_blocking(&[]));
     let place = Place::at(format!("redis://127.0.0.1:{}/0", server.port()));
@@ -94,7 +91,6 @@ fn a_redis_that_goes_away_is_told_and_the_table_goes_on_when_it_is_back() {
 }
 
 #[test]
-
 fn a_store_that_cannot_be_reached_at_first_is_69() {
     let place = Place::at("redis://127.0.0.1:1");
     assert_eq!(place.code(&["watch", "--json"]), 69);

@@ -15,7 +15,6 @@ use crate::watch::watch;
 const WRITE: &str = "LEASEHOLD_PICTURES";
 
 #[test]
-
 fn the_pictures_are_what_the_program_shows() {
     let server = needs("redis-server", Server::start_blocking(&[]));
     let place = Place::at(format!("redis-rw://127.0.0.1:{}/0", server.port()));

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use futures::future::join_all;
-use leasehold_etcd::{Attempt, Backed, Backend, Claim, LeaseStatus, LockerExt, Mode, Renewal};
+use leasehold_etcd::{Attempt, Backed, Backend, Claim, FencingToken, LeaseStatus, LockerExt, Mode, Renewal};
 use leasehold_testkit::etcd::Cluster;
 use leasehold_testkit::{PATIENCE, test};
 
@@ -56,7 +56,7 @@ async fn who_waits_asks_again_in_time_and_with_one_transaction_that_writes_nothi
     let queued = async || {
         let attempt = others.engine().backend().try_acquire(&claim).await.unwrap();
         let Attempt::Queued { epoch_of_holder, retry_in, lease, .. } = attempt else { panic!("{attempt:?}") };
-        assert_eq!(epoch_of_holder, guard.fencing_token().map(|token| token.epoch()));
+        assert_eq!(epoch_of_holder, guard.fencing_token().map(FencingToken::epoch));
         // Its place is under a lease of this length.
         assert!(retry_in * 2 < lease, "{retry_in:?} of {lease:?}");
     };

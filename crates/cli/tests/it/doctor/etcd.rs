@@ -1,5 +1,7 @@
 use leasehold_testkit::etcd::Cluster;
 use leasehold_testkit::launch::etcd as launcher;
+#[cfg(feature = "tls-rustls")]
+use leasehold_testkit::{Authority, needs};
 use leasehold_testkit::{eventually_some, test};
 
 use super::{doctor, wait_for};
@@ -25,7 +27,6 @@ fn run_once_settled(cluster: &Cluster, command: &str) {
 const OLD: &str = "server-version";
 
 #[test]
-
 fn members_that_are_too_few_out_of_reach_or_without_a_vote_are_warnings() {
     let mut cluster = wait_for(Cluster::three());
     let url = cluster.url();
@@ -63,7 +64,6 @@ fn members_that_are_too_few_out_of_reach_or_without_a_vote_are_warnings() {
 }
 
 #[test]
-
 fn a_full_database_a_missing_right_and_foreign_keys_are_found_and_their_cures_end_them() {
     let cluster = wait_for(Cluster::one(&[]));
     let url = cluster.url();
@@ -102,4 +102,13 @@ fn a_full_database_a_missing_right_and_foreign_keys_are_found_and_their_cures_en
     assert_eq!((said.code, health), (2, "error"), "{said:?}");
     run(&small, cure);
     doctor(&small.url(), &[]).is_rid_of("alarm");
+}
+
+#[cfg(feature = "tls-rustls")]
+#[test]
+fn a_url_without_authorities_trusts_those_of_the_system() {
+    let authority = needs("openssl", Authority::new());
+    let issued = authority.issue("server", "IP:127.0.0.1");
+    let (_cluster, port) = wait_for(Cluster::one_with_tls(authority.files(&issued)));
+    super::is_trusted_as_by_the_system(&format!("etcds://127.0.0.1:{port}"), authority.cert());
 }

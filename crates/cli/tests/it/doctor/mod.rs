@@ -70,6 +70,21 @@ impl Said {
     }
 }
 
+/// A URL that names no authority trusts those of the system, which are in this file, and only those.
+#[cfg(all(feature = "tls-rustls", any(feature = "postgres", feature = "etcd")))]
+#[track_caller]
+pub(crate) fn is_trusted_as_by_the_system(url: &str, authorities: &std::path::Path) {
+    let place = Place::at(url);
+    let answers = |file: &std::path::Path| {
+        let output = place.leasehold(&["inspect", "k"]).env("SSL_CERT_FILE", file).output().unwrap();
+        (output.status.code(), text(&output.stderr))
+    };
+    assert_eq!(answers(authorities), (Some(0), String::new()));
+    let none = tempfile::NamedTempFile::new().unwrap();
+    let (code, why) = answers(none.path());
+    assert!(code == Some(78) && why.contains("certificate"), "{code:?}: {why}");
+}
+
 /// Shows that a store has this finding, and that the cures that doctor names end it, one after the other.
 #[track_caller]
 pub(crate) fn is_cured(url: &str, id: &str, health: &str, mut apply: impl FnMut(&str)) {
@@ -101,7 +116,6 @@ pub(crate) fn wait_for<T>(work: impl Future<Output = T>) -> T {
 }
 
 #[test]
-
 fn it_names_the_store_and_what_it_found_to_people_too() {
     let place = Place::file();
     let output = place.run(&["doctor"]);

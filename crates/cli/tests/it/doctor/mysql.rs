@@ -36,7 +36,6 @@ fn sql(server: &Server, statement: &str) {
 }
 
 #[test]
-
 fn settings_that_forget_or_refuse_are_found_and_their_cures_end_them() {
     let server = start(&["--log-bin", "--sync-binlog=1"]);
     for (scheme, _) in STORES {
@@ -60,7 +59,6 @@ fn settings_that_forget_or_refuse_are_found_and_their_cures_end_them() {
 }
 
 #[test]
-
 fn each_missing_right_is_named_and_the_grant_that_gives_it_is_enough() {
     let server = start(&[]);
     for (scheme, tables) in STORES {
@@ -79,7 +77,6 @@ fn each_missing_right_is_named_and_the_grant_that_gives_it_is_enough() {
 }
 
 #[test]
-
 fn tables_and_rows_that_are_not_as_they_should_be_are_found_and_their_cures_end_them() {
     let server = start(&[]);
     let run = |cure: &str, scheme: &str| match cure.strip_prefix("leasehold ") {
@@ -129,7 +126,6 @@ fn tables_and_rows_that_are_not_as_they_should_be_are_found_and_their_cures_end_
 }
 
 #[test]
-
 fn a_replica_that_no_lock_waits_for_is_found_and_the_cure_ends_that() {
     let primary = start(&["--log-bin", "--sync-binlog=1", "--server-id=1"]);
     let url = url(&primary, "mysql", "app", "a-secret");
@@ -154,7 +150,6 @@ fn a_replica_that_no_lock_waits_for_is_found_and_the_cure_ends_that() {
 }
 
 #[test]
-
 fn a_node_of_galera_cannot_tell_who_writes_to_the_others() {
     // Without a provider the server is a cluster of its own, and says so in the same variable.
     let server = start(&["--wsrep-on=ON", "--binlog-format=ROW"]);

@@ -1,4 +1,6 @@
 use leasehold_testkit::postgres::Server;
+#[cfg(feature = "tls-rustls")]
+use leasehold_testkit::{Authority, needs};
 use leasehold_testkit::{eventually_some, test};
 
 use super::{doctor, is_cured, wait_for};
@@ -36,7 +38,6 @@ fn is_cured_soon(server: &Server, id: &str, health: &str) {
 }
 
 #[test]
-
 fn settings_that_forget_or_refuse_are_found_and_their_cures_end_them() {
     let server = start();
     doctor(&server.url(), &[]).is_well();
@@ -75,7 +76,6 @@ fn settings_that_forget_or_refuse_are_found_and_their_cures_end_them() {
 }
 
 #[test]
-
 fn each_missing_right_is_named_and_the_grant_that_gives_it_is_enough() {
     let server = start();
     let app = server.url_of("app", "a-secret");
@@ -99,7 +99,6 @@ fn each_missing_right_is_named_and_the_grant_that_gives_it_is_enough() {
 }
 
 #[test]
-
 fn a_schema_and_rows_that_are_not_as_they_should_be_are_found_and_their_cures_end_them() {
     let server = start();
     let url = server.url();
@@ -141,7 +140,6 @@ fn a_schema_and_rows_that_are_not_as_they_should_be_are_found_and_their_cures_en
 }
 
 #[test]
-
 fn a_standby_is_an_error_and_a_pooler_through_which_no_notification_comes_a_warning() {
     let server = start();
     let standby = wait_for(server.standby()).unwrap();
@@ -161,4 +159,16 @@ fn a_standby_is_an_error_and_a_pooler_through_which_no_notification_comes_a_warn
     assert!(said.finding("notifications").1.contains("listen=HOST:PORT"), "{said:?}");
     doctor(&format!("{}?listen=127.0.0.1:{}", pooler.url(), server.port()), &[]).is_well();
     doctor(&format!("{}?listen=false", pooler.url()), &[]).is_well();
+}
+
+#[cfg(feature = "tls-rustls")]
+#[test]
+fn a_url_without_authorities_trusts_those_of_the_system() {
+    let authority = needs("openssl", Authority::new());
+    let issued = authority.issue("server", "IP:127.0.0.1");
+    let server = wait_for(Server::with_tls(authority.files(&issued)));
+    let url = server.url_of("leasehold", "a-secret").replace("sslmode=disable", "sslmode=require");
+    let mut migrates = Place::at(&url).leasehold(&["migrate"]);
+    assert!(migrates.env("SSL_CERT_FILE", authority.cert()).status().unwrap().success());
+    super::is_trusted_as_by_the_system(&url, authority.cert());
 }

@@ -22,7 +22,6 @@ fn send(server: &Server, cure: &str) {
 }
 
 #[test]
-
 fn settings_that_forget_or_evict_are_warnings_and_their_cures_end_them() {
     let server = start(&[]);
     let url = server.url();
@@ -46,7 +45,6 @@ fn settings_that_forget_or_evict_are_warnings_and_their_cures_end_them() {
 }
 
 #[test]
-
 fn a_replica_is_an_error_and_the_primary_that_it_names_is_none() {
     let primary = start(&["--repl-diskless-sync-delay", "0"]);
     let follows = format!("127.0.0.1 {}", primary.port());
@@ -98,7 +96,6 @@ fn each_missing_right_is_named_and_the_rule_that_gives_it_is_enough() {
 }
 
 #[test]
-
 fn entries_of_others_under_the_names_of_locks_are_found_and_deleted_by_the_cure() {
     let server = start(&[]);
     for (prefix, foreign) in [
@@ -147,7 +144,6 @@ fn entries_of_others_under_the_names_of_locks_are_found_and_deleted_by_the_cure(
 }
 
 #[test]
-
 fn a_lease_shorter_than_three_round_trips_is_a_warning_and_the_one_that_is_named_is_none() {
     let server = start(&[]);
     let proxy = Proxy::start(server.port());
@@ -162,7 +158,6 @@ fn a_lease_shorter_than_three_round_trips_is_a_warning_and_the_one_that_is_named
 }
 
 #[test]
-
 fn fewer_than_three_sentinels_are_a_warning_and_a_third_one_is_the_cure() {
     let all = needs("redis-server", wait_for(Sentinels::start()));
     let said = doctor(&all.url(), &[]);
@@ -189,7 +184,6 @@ fn fewer_than_three_sentinels_are_a_warning_and_a_third_one_is_the_cure() {
 }
 
 #[test]
-
 fn a_cluster_that_does_not_serve_all_slots_is_an_error() {
     let cluster = needs("redis-server", wait_for(Cluster::start()));
     let said = doctor(&cluster.url(), &[]);

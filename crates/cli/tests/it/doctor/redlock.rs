@@ -14,7 +14,6 @@ fn url_of<'s>(nodes: impl IntoIterator<Item = &'s Server>) -> String {
 }
 
 #[test]
-
 fn what_takes_a_vote_from_a_node_is_found() {
     let mut nodes = servers(4);
     let three = url_of(&nodes[..3]);
