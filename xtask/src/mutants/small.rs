@@ -154,7 +154,11 @@ fn stale(listed: &[Equivalent], mutants: &[Mutant], ends: &BTreeMap<usize, End>,
         let of_it: Vec<_> = (0..mutants.len()).filter(|number| is(entry, &mutants[*number])).collect();
         match of_it.as_slice() {
             [] => !all,
-            numbers => numbers.iter().all(|number| ends.get(number) == Some(&End::Survived)),
+            // Of two functions for two builds, one is not there, or does not build.
+            numbers => {
+                let ended: Vec<_> = numbers.iter().filter_map(|number| ends.get(number)).collect();
+                !ended.is_empty() && ended.iter().all(|end| **end == End::Survived)
+            }
         }
     };
     listed.iter().filter(|entry| !is_so(entry)).map(|entry| format!("{}: {}", entry.file, entry.mutant)).collect()
