@@ -1,7 +1,7 @@
 //! The engine: everything about a lock that is the same for every store.
 //!
 //! `state/` is the protocol as a state machine without I/O. What happens goes in as an event, and what has to be done comes out as
-//! actions, which `driver.rs` carries out. One key, from its first acquire to a loss; milliseconds, event, actions:
+//! actions, which `driver.rs` carries out. One key with a lease of 12 s, from its first acquire to a loss; milliseconds, event, actions:
 //!
 //! ```text
 //! A free key
@@ -23,18 +23,23 @@
 //!     0  the store says that it is busy        -
 //!     0  the store notifies: freed             send a claim
 //!     0  the store grants it                   c has guard 0 of the lease, unsubscribe
-//! A loss: the store does not answer any more, and is asked again each second
+//! A loss: the store does not answer any more, and is asked again and again
 //!  4000  a third of the lease is over          send a renewal
 //!  4000  no answer to the renewal              -
 //! 11878  the deadline has come                 the lease ends: Lost(Unreachable)
 //! ```
 //!
-//! A call comes in at `acquire.rs` and joins the line of its key; `driver.rs` has each request sent by `requests.rs`, which feeds the
-//! answer back as an event, and `caller.rs` is how the task that waits is told. In `state/`, a key has three parts: the line
-//! (`queue.rs`), the leases (`lease.rs`), and what the store was asked and has answered (`in_store.rs`); `key.rs` says what is next
-//! (`advance`). `claim.rs`, `renewals.rs` and `release.rs` have what is sent and what is answered, each its own; `grant.rs`
-//! and `local_handoff.rs` who gets a lease, `lost.rs` how it is lost, `notifications.rs` and `subscription.rs` what the store tells.
-//! `Event` and `Action` (`event.rs`) list all there is.
+//! A call comes in at `acquire.rs` and joins the wait queue of its key; `driver.rs` has each request sent by `requests.rs`, which feeds
+//! the answer back as an event, and `caller.rs` is how the task that waits is told; that task also polls the request, as long as nobody
+//! else depends on it. `driver.rs` has the timer, too: it sends `Tick` when the state says that something is due. A guard reads in
+//! `cell.rs` whether it is held.
+//!
+//! In `state/`, a key has three parts: the wait queue (`queue.rs`), the leases (`lease.rs`), and what the store was asked and has
+//! answered (`in_store.rs`); `key.rs` says what is next (`advance`). `claim.rs` and `renewals.rs` have what is sent and what an answer
+//! means, `release.rs` also how a lease ends, by a loss, too. `grant.rs` offers a lease to its waiter, who collects it within a second,
+//! and `local_handoff.rs` passes it on; `notifications.rs` and `subscription.rs` have what the store tells, and `backoff.rs` how often
+//! it is asked in case that is lost. Renewals go in batches over all keys. `Event` and `Action` (`event.rs`) and the methods of
+//! `State` (`join`, `collect`, `release_guard`, …) list all there is.
 //!
 //! Imports point downwards in this order: this file, `acquire` and `take_over`, `long_wait`, `guard_inner`, `requests`, `inner`, `driver`,
 //! `caller`, `observe` and `random`, `cell`, `state`.
