@@ -273,9 +273,9 @@ mod tests {
     /// Names and values.
     type Given = &'static [(&'static str, &'static str)];
 
-    fn found(check: Check, settings: Given) -> Option<Health> {
+    fn found(check: Check, settings: Given) -> Option<Finding> {
         let settings = settings.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect();
-        check(&Settings(settings)).map(|finding| finding.health)
+        check(&Settings(settings))
     }
 
     /// What no server here can be: older ones, members of a group, and a MySQL.
@@ -306,7 +306,14 @@ mod tests {
             (group, &[], None),
         ];
         for (check, settings, health) in table {
-            assert_eq!(found(*check, settings), *health, "{settings:?}");
+            assert_eq!(found(*check, settings).map(|finding| finding.health), *health, "{settings:?}");
+        }
+        let words: [(Given, _, _); 2] =
+            [(&[LOG], "slave", "master"), (&[LOG, ("Rpl_semi_sync_source_status", "OFF")], "replica", "source")];
+        for (settings, replica, primary) in words {
+            let told = found(replicas, settings).unwrap();
+            assert!(told.text.contains(&format!("rpl_semi_sync_{replica}_enabled")), "{told:?}");
+            assert_eq!(told.cure, Some(format!("SET GLOBAL rpl_semi_sync_{primary}_enabled = 1")));
         }
     }
 }

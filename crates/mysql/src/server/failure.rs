@@ -218,6 +218,24 @@ mod tests {
     }
 
     #[test]
+    fn why_there_is_no_connection_is_said_and_of_a_statement_it_is_not() {
+        use std::io::{Error as Broken, ErrorKind as Kind};
+        let reasons: [(fn() -> Broken, _); 5] = [
+            (|| Kind::ConnectionRefused.into(), "nothing listens there"),
+            (|| Kind::UnexpectedEof.into(), "the connection broke; is it"),
+            (|| Kind::ConnectionReset.into(), "the connection broke; is it"),
+            (|| Broken::other("failed to lookup address information"), "the host name cannot be resolved"),
+            (|| Kind::TimedOut.into(), ""),
+        ];
+        for (why, advice) in reasons {
+            let advised = |progress| classify(&Failure::Io(IoError::Io(why())), progress).advice;
+            let told = advised(Progress::Connecting);
+            assert!(told.unwrap_or_default().starts_with(advice) && told.is_some() != advice.is_empty(), "{told:?}");
+            assert_eq!(advised(Progress::Sent), None, "{advice}");
+        }
+    }
+
+    #[test]
     fn tls_that_fails_before_anything_was_sent_fails_for_good() {
         let odd = || Failure::Io(IoError::Io(std::io::ErrorKind::InvalidData.into()));
         assert_eq!(classify(&odd(), Progress::Connecting).kind, ErrorKind::Backend);

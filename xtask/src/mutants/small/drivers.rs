@@ -52,6 +52,7 @@ const REDIS_CRATE: Crate = Crate {
         ("crates/redis-reentrant", &[SCRIPTS, "garbage", "waiters", "conformance"]),
         ("crates/redis-rw", &[SCRIPTS, "readers", "conformance"]),
         ("crates/redlock", &[SCRIPTS, "garbage", "conformance"]),
+        ("crates/cli", &["doctor::redis", "doctor::redlock"]),
     ],
     equivalent: REDIS,
     enough: 96,
@@ -69,6 +70,7 @@ const MYSQL_CRATE: Crate = Crate {
     sources: "crates/mysql/src",
     tests: &[
         ("crates/mysql", &["lib", "rogue", "leases", "recovery", "queue", "schema", "sessions", "tls"]),
+        ("crates/cli", &["doctor::mysql"]),
         (
             "crates/mysql-unique",
             &[SCRIPTS, "shared", "advisory_queue", "cost", "deadlocks", "closing", "driver", "conformance"],

@@ -167,10 +167,10 @@ pub(super) const REDIS: &[Equivalent] = &[
 /// Of `crates/mysql`.
 pub(super) const MYSQL: &[Equivalent] = &[
     Equivalent {
-        file: "schema/table.rs",
-        mutant: "replace - with / in TableSchema::version",
+        file: "lease/releases.rs",
+        mutant: "replace - with / in stamp",
         line: "u32::MAX / 1",
-        why: "the version of a schema with four billion changes, which none has",
+        why: "one number more of four billions, for a batch of releases",
     },
     Equivalent {
         file: "server/sessions.rs",

@@ -67,7 +67,12 @@ fn members_that_are_too_few_out_of_reach_or_without_a_vote_are_warnings() {
 fn a_full_database_a_missing_right_and_foreign_keys_are_found_and_their_cures_end_them() {
     let cluster = wait_for(Cluster::one(&[]));
     let url = cluster.url();
-    for foreign in ["leasehold/leasehold/held/k/w/nobody", "leasehold/leasehold/held/k"] {
+    for foreign in [
+        "leasehold/leasehold/held/k/w/nobody",
+        "leasehold/leasehold/held/k",
+        "leasehold/leasehold/held/k/w/0123456789abcdef0123456789abcdef",
+        "--lease=$(etcdctl lease grant 600 | cut -d ' ' -f 2) leasehold/leasehold/held/k",
+    ] {
         run(&cluster, &format!("etcdctl put {foreign} x"));
         let said = doctor(&url, &[]);
         let (health, cure) = said.finding("foreign-key");
@@ -75,6 +80,12 @@ fn a_full_database_a_missing_right_and_foreign_keys_are_found_and_their_cures_en
         run(&cluster, cure);
         doctor(&url, &[]).is_rid_of("foreign-key");
     }
+    // Of many, five are told, and how many more there are.
+    for (number, told) in [(5, 5), (6, 6), (7, 6)] {
+        run(&cluster, &format!("for i in $(seq {number}); do etcdctl put leasehold/leasehold/held/k/$i x; done"));
+        assert_eq!(doctor(&url, &[]).bad("foreign-key").len(), told);
+    }
+    run(&cluster, "etcdctl del --prefix leasehold/leasehold/held/k/");
     run(
         &cluster,
         "etcdctl role add app; etcdctl user add app:a-secret; etcdctl user grant-role app app; \

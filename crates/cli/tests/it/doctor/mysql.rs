@@ -122,6 +122,19 @@ fn tables_and_rows_that_are_not_as_they_should_be_are_found_and_their_cures_end_
             sql(&server, &format!("UPDATE {table} SET {ends} = '2999-01-01' WHERE name NOT LIKE 'leasehold%'"));
             is_cured(&root, "foreign-row", "warning", |cure| sql(&server, cure));
         }
+        for number in 0..7 {
+            assert_eq!(Place::at(&root).code(&["run", &format!("k{number}"), "true"]), 0);
+        }
+        // Of many, five are told, and that there are more.
+        for (bad, told) in [(5, 5), (1, 6), (1, 6)] {
+            let of_no_namespace = "SET name = REPLACE(name, X'00', '-') WHERE LOCATE(X'00', name) > 0";
+            sql(&server, &format!("UPDATE {table} {of_no_namespace} LIMIT {bad}"));
+            let said = doctor(&root, &[]);
+            let told_of: Vec<_> = said.bad("foreign-row").iter().map(|row| row["text"].as_str().unwrap()).collect();
+            assert_eq!(told_of.len(), told, "{said:?}");
+            assert!(told_of[0].contains("is of no namespace"), "{said:?}");
+        }
+        sql(&server, &format!("DELETE FROM {table}"));
     }
 }
 
