@@ -180,8 +180,8 @@ impl Nodes {
                 biased;
                 _ = closed.wait_for(|closed| *closed) => Err(Error::new(ErrorKind::Closed, step.operation)),
                 done = timeout(LIMIT, self.one_after_another(step, &ask)) => {
-                    let late = Failure { error: no_answer(step, LIMIT), elsewhere: true, answered: false };
-                    done.unwrap_or_else(|_| Err(self.located(self.turn().1, late).error))
+                    let late = || Failure { error: no_answer(step, LIMIT), elsewhere: true, answered: false };
+                    done.unwrap_or_else(|_| Err(self.located(self.turn().1, late()).error))
                 }
             }
         })
