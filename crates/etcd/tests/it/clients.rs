@@ -1,11 +1,20 @@
 use std::time::Duration;
 
 use leasehold_etcd::{Etcd, LockGuard, LockKey, LockOptions, LockerExt, Wait};
+use leasehold_testkit::Proxy;
 use leasehold_testkit::etcd::Cluster;
 use leasehold_testkit::launch::etcd::get;
 
 pub(crate) async fn clients(url: &str) -> [Etcd; 2] {
     [Etcd::connect(url).await.unwrap(), Etcd::connect(url).await.unwrap()]
+}
+
+/// A server, and a client that reaches it through a proxy.
+pub(crate) async fn behind_a_proxy() -> (Cluster, Proxy, Etcd) {
+    let cluster = Cluster::one(&[]).await;
+    let proxy = Proxy::start(cluster.ports()[0]);
+    let ours = Etcd::connect(&proxy.url(&cluster.url())).await.unwrap();
+    (cluster, proxy, ours)
 }
 
 pub(crate) fn key(name: &str) -> LockKey {

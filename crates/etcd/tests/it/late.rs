@@ -8,9 +8,9 @@ use leasehold_etcd::{
     OwnerId, Renewal, Result,
 };
 use leasehold_testkit::etcd::Cluster;
-use leasehold_testkit::{PATIENCE, Proxy, eventually, test};
+use leasehold_testkit::{PATIENCE, eventually, test};
 
-use crate::clients::{clients, count, key, leases};
+use crate::clients::{behind_a_proxy, clients, count, key, leases};
 
 async fn granted(backend: &EtcdBackend, name: &str, mode: Mode, ttl: Duration) -> GrantRef {
     let claim = Claim::new(&key(name), mode, ttl);
@@ -36,10 +36,8 @@ async fn written(cluster: &Cluster) -> Option<String> {
 async fn a_renewal_that_was_given_up_replaces_no_lease_once_a_later_one_was_answered() {
     const SHORT: Duration = Duration::from_secs(600);
     const LONGER: Duration = Duration::from_secs(601);
-    let cluster = Cluster::one(&[]).await;
+    let (cluster, proxy, ours) = behind_a_proxy().await;
     let port = cluster.ports()[0];
-    let proxy = Proxy::start(port);
-    let ours = Etcd::connect(&proxy.url(&cluster.url())).await.unwrap();
     let backend = ours.engine().backend();
     let was_given_up = async || {
         proxy.delay(Duration::ZERO);
@@ -77,10 +75,7 @@ async fn a_renewal_that_was_given_up_replaces_no_lease_once_a_later_one_was_answ
 async fn a_forced_release_in_two_rounds_names_all() {
     const LEASE: Duration = Duration::from_secs(600);
     const READERS: usize = 50;
-    let cluster = Cluster::one(&[]).await;
-    let port = cluster.ports()[0];
-    let proxy = Proxy::start(port);
-    let ours = Etcd::connect(&proxy.url(&cluster.url())).await.unwrap();
+    let (cluster, proxy, ours) = behind_a_proxy().await;
     let theirs = Etcd::connect(&cluster.url()).await.unwrap();
     let backend = theirs.engine().backend();
     let in_two_rounds = async || {
@@ -199,10 +194,8 @@ async fn a_renewal_by_another_process_writes_nothing_either() {
 #[test(multi_thread, server)]
 async fn a_lease_that_ends_while_it_is_renewed_is_not_held() {
     const LEASE: Duration = Duration::from_secs(600);
-    let cluster = Cluster::one(&[]).await;
+    let (cluster, proxy, ours) = behind_a_proxy().await;
     let port = cluster.ports()[0];
-    let proxy = Proxy::start(port);
-    let ours = Etcd::connect(&proxy.url(&cluster.url())).await.unwrap();
     let backend = ours.engine().backend();
     let ended_between = async || {
         proxy.delay(Duration::ZERO);
@@ -230,10 +223,8 @@ async fn a_lease_that_ends_while_it_is_renewed_is_not_held() {
 #[test(multi_thread, server)]
 async fn releases_that_go_together_are_not_asked_again_when_their_answer_is_lost() {
     const LEASE: Duration = Duration::from_secs(600);
-    let cluster = Cluster::one(&[]).await;
+    let (cluster, proxy, ours) = behind_a_proxy().await;
     let port = cluster.ports()[0];
-    let proxy = Proxy::start(port);
-    let ours = Etcd::connect(&proxy.url(&cluster.url())).await.unwrap();
     let backend = ours.engine().backend();
     let answer_is_lost = async || {
         proxy.delay(Duration::ZERO);

@@ -5,15 +5,13 @@ use std::time::Duration;
 use futures::poll;
 use leasehold_etcd::{Attempt, Backed, Backend, Claim, Clock, Etcd, LockerExt, Mode, Notification};
 use leasehold_testkit::etcd::Cluster;
-use leasehold_testkit::{PATIENCE, Proxy, eventually, test};
+use leasehold_testkit::{PATIENCE, eventually, test};
 
-use crate::clients::{clients, count, key, take};
+use crate::clients::{behind_a_proxy, clients, count, key, take};
 
 #[test(multi_thread, server)]
 async fn a_caller_that_is_not_polled_while_it_connects_stalls_nobody() {
-    let cluster = Cluster::one(&[]).await;
-    let proxy = Proxy::start(cluster.ports()[0]);
-    let ours = Etcd::connect(&proxy.url(&cluster.url())).await.unwrap();
+    let (_cluster, proxy, ours) = behind_a_proxy().await;
     proxy.refuse(true);
     proxy.cut();
     eventually("the connection is given up", async || ours.try_lock("k").await.is_err()).await;
@@ -122,11 +120,9 @@ async fn a_subscription_is_not_told_of_what_was_released_before_it() {
 #[test(multi_thread, server)]
 async fn a_place_that_came_late_has_the_lease_that_its_waiter_is_told() {
     const LEASE: Duration = Duration::from_secs(5);
-    let cluster = Cluster::one(&[]).await;
+    let (cluster, proxy, ours) = behind_a_proxy().await;
     let port = cluster.ports()[0];
-    let proxy = Proxy::start(port);
     let theirs = Etcd::connect(&cluster.url()).await.unwrap();
-    let ours = Etcd::connect(&proxy.url(&cluster.url())).await.unwrap();
     let held = take(&theirs, "k", Duration::from_secs(600)).await;
     let clock = Clock::system();
     proxy.delay(Duration::from_millis(120));
