@@ -28,6 +28,7 @@ async fn without_its_answer(stage: Stage, fault: fn(&Proxy), hits: fn(Effects) -
         // Until a pool has its connection back, so that the claim needs no new one.
         sleep(Duration::from_millis(50)).await;
         rounds += 1;
+        let was_unknown = std::mem::take(&mut may_be_late);
         fault(&stage.proxy);
         match attempt(&ours, "k").await? {
             // It was sent again, on another connection.
@@ -36,7 +37,7 @@ async fn without_its_answer(stage: Stage, fault: fn(&Proxy), hits: fn(Effects) -
                 claims += 1;
             }
             // What the claim before it left on its broken connection reached the server only now, and is given back.
-            Ok(None) if may_be_late => {}
+            Ok(None) if was_unknown => {}
             Ok(None) => return Err(Unable::Failed("a claim found itself to be in the way".to_owned())),
             Err(error) => {
                 is_transient(&error)?;
