@@ -6,9 +6,10 @@ use leasehold_redis::{
 use crate::release::release;
 use crate::store::{LOCK, Store, session_id};
 
-const EPOCH_LUA: &str = include_str!("lua/epoch.lua");
+/// What the scripts share that look who holds a key.
+pub(crate) const HOLDER_LUA: &str = include_str!("lua/holder.lua");
 pub(crate) static TRY_ACQUIRE: ScriptFunction =
-    ScriptFunction::new("try_acquire", 2, 6, &[NEXT_EPOCH, EPOCH_LUA, include_str!("lua/try_acquire.lua")]);
+    ScriptFunction::new("try_acquire", 2, 6, &[NEXT_EPOCH, HOLDER_LUA, include_str!("lua/try_acquire.lua")]);
 
 /// Takes a key for the session `id`, or takes it once more, or says which session is in the way. The owner id of `claim`
 /// names the level.

@@ -3,10 +3,11 @@ use std::time::Duration;
 use leasehold_core::{Cursor, Holder, Holders, LockKey, Mode, Page, Result};
 use leasehold_redis::{CHANNEL, Lease, Script, ScriptArguments, decode_metadata, read_epoch};
 
+use crate::acquire::HOLDER_LUA;
 use crate::store::{FORCED, LOCK, Store};
 
-static INSPECT: Script = Script::new(&[include_str!("lua/epoch.lua"), include_str!("lua/inspect.lua")]);
-static FORCE_RELEASE: Script = Script::new(&[include_str!("lua/epoch.lua"), include_str!("lua/force_release.lua")]);
+static INSPECT: Script = Script::new(&[HOLDER_LUA, include_str!("lua/inspect.lua")]);
+static FORCE_RELEASE: Script = Script::new(&[HOLDER_LUA, include_str!("lua/force_release.lua")]);
 
 /// Reads who holds a key.
 pub(crate) async fn inspect(store: &Store, key: &LockKey) -> Result<Holders> {

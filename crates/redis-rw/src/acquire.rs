@@ -1,7 +1,7 @@
 use leasehold_core::{Attempt, Claim, GrantRef, Result};
 use leasehold_redis::{
-    KeyNames, Lease, NEXT_EPOCH, PROLONG, QUEUE_LUA, Reply, SCRIPT_ERROR, Script, ScriptArguments, ScriptFunction,
-    encode_metadata, read_epoch, read_queued,
+    KeyNames, Lease, NEXT_EPOCH, PROLONG, QUEUE_LUA, Reply, Script, ScriptArguments, ScriptFunction, encode_metadata,
+    read_epoch, read_queued,
 };
 
 use crate::release::release;
@@ -14,15 +14,8 @@ pub(crate) static TRY_ACQUIRE: ScriptFunction = ScriptFunction::new(
     &[NEXT_EPOCH, PROLONG, HOLDERS_LUA, QUEUE_LUA, SERVE_LUA, include_str!("lua/try_acquire.lua")],
 );
 
-static DOWNGRADE: Script = Script::new(&[
-    SCRIPT_ERROR,
-    NEXT_EPOCH,
-    PROLONG,
-    HOLDERS_LUA,
-    QUEUE_LUA,
-    SERVE_LUA,
-    include_str!("lua/downgrade.lua"),
-]);
+static DOWNGRADE: Script =
+    Script::new(&[NEXT_EPOCH, PROLONG, HOLDERS_LUA, QUEUE_LUA, SERVE_LUA, include_str!("lua/downgrade.lua")]);
 
 /// Takes a key for the owner of `claim`, as the writer or as a reader, or says who is in the way, or puts the owner into the
 /// queue of the key.

@@ -1,7 +1,7 @@
 use std::time::Duration;
 
 use leasehold_core::{Cursor, Holder, Holders, LockKey, Mode, OwnerId, Page, Result};
-use leasehold_redis::{Entry, Lease, NEXT_EPOCH, PROLONG, SCRIPT_ERROR, Script, ScriptArguments};
+use leasehold_redis::{Entry, Lease, NEXT_EPOCH, PROLONG, Script, ScriptArguments};
 
 use crate::release::release_owner;
 use crate::store::{FORCED, HOLDERS_LUA, LOCK, READERS, Store, word_of};
@@ -9,16 +9,10 @@ use crate::store::{FORCED, HOLDERS_LUA, LOCK, READERS, Store, word_of};
 const HOLDERS_OF_LUA: &str = include_str!("lua/holders_of.lua");
 
 static INSPECT: Script =
-    Script::new(&[SCRIPT_ERROR, NEXT_EPOCH, PROLONG, HOLDERS_LUA, HOLDERS_OF_LUA, include_str!("lua/inspect.lua")]);
+    Script::new(&[NEXT_EPOCH, PROLONG, HOLDERS_LUA, HOLDERS_OF_LUA, include_str!("lua/inspect.lua")]);
 
-static FORCE_RELEASE: Script = Script::new(&[
-    SCRIPT_ERROR,
-    NEXT_EPOCH,
-    PROLONG,
-    HOLDERS_LUA,
-    HOLDERS_OF_LUA,
-    include_str!("lua/force_release.lua"),
-]);
+static FORCE_RELEASE: Script =
+    Script::new(&[NEXT_EPOCH, PROLONG, HOLDERS_LUA, HOLDERS_OF_LUA, include_str!("lua/force_release.lua")]);
 
 /// Reads who holds a key.
 pub(crate) async fn inspect(store: &Store, key: &LockKey) -> Result<Holders> {

@@ -1,14 +1,13 @@
 use std::time::Duration;
 
 use leasehold_core::{GrantRef, LeaseStatus, OwnerId, Renewal, Result};
-use leasehold_redis::{NEXT_EPOCH, PROLONG, SCRIPT_ERROR, Script};
+use leasehold_redis::{NEXT_EPOCH, PROLONG, Script};
 
 use crate::store::{HOLDERS_LUA, Store};
 
-static RENEW: Script = Script::new(&[SCRIPT_ERROR, NEXT_EPOCH, PROLONG, HOLDERS_LUA, include_str!("lua/renew.lua")]);
+static RENEW: Script = Script::new(&[NEXT_EPOCH, PROLONG, HOLDERS_LUA, include_str!("lua/renew.lua")]);
 
-static TAKE_OVER: Script =
-    Script::new(&[SCRIPT_ERROR, NEXT_EPOCH, PROLONG, HOLDERS_LUA, include_str!("lua/take_over.lua")]);
+static TAKE_OVER: Script = Script::new(&[NEXT_EPOCH, PROLONG, HOLDERS_LUA, include_str!("lua/take_over.lua")]);
 
 /// Prolongs grants, each only if the server still has its owner under its epoch.
 pub(crate) async fn renew(store: &Store, renewals: &[Renewal], within: Duration) -> Vec<Result<LeaseStatus>> {

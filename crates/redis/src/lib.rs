@@ -28,6 +28,6 @@ pub use queue::{QUEUE, QUEUE_LUA, read_queued};
 pub use script::arguments::ScriptArguments;
 pub use script::function::ScriptFunction;
 pub use script::reply::Reply;
-pub use script::shared_lua::{FORCE_RELEASE, INSPECT, NEXT_EPOCH, PROLONG, REWRITE, SCRIPT_ERROR};
+pub use script::shared_lua::{FORCE_RELEASE, INSPECT, NEXT_EPOCH, PROLONG, REWRITE};
 pub use script::source::{Script, digest};
 pub use store::{Notify, Store, StoreOptions};

@@ -7,7 +7,7 @@ use leasehold_core::clock::Moment;
 use leasehold_core::{Clock, Cursor, Error, ErrorKind, LeaseStatus, LockKey, OwnerId, Result};
 use leasehold_redis::{
     CHANNEL, ConnectionSettings, Endpoint, FORCE_RELEASE, INSPECT, KeyNames, Namespace, Notify, PROLONG, REWRITE,
-    Reply, SCRIPT_ERROR, Script, ScriptArguments, ScriptFunction, StoreOptions, read_epoch,
+    Reply, Script, ScriptArguments, ScriptFunction, StoreOptions, read_epoch,
 };
 use metrics::{Key, Level, Metadata, with_recorder};
 use tokio::sync::Semaphore;
@@ -35,7 +35,7 @@ const NODE: &str = include_str!("lua/node.lua");
 static CONFIRM: ScriptFunction = ScriptFunction::new("confirm", 3, 4, &[NODE, include_str!("lua/confirm.lua")]);
 static RELEASE: ScriptFunction = ScriptFunction::new("release", 2, 2, &[include_str!("lua/release.lua")]);
 static FUNCTIONS: [&ScriptFunction; 2] = [&CONFIRM, &RELEASE];
-static FLEET: Script = Script::new(&[SCRIPT_ERROR, NODE, include_str!("lua/fleet.lua")]);
+static FLEET: Script = Script::new(&[NODE, include_str!("lua/fleet.lua")]);
 static RENEW: Script = Script::new(&[PROLONG, include_str!("lua/renew.lua")]);
 static TAKE_OVER: Script = Script::new(&[REWRITE, include_str!("lua/take_over.lua")]);
 static MARKER_STEP: Script = Script::new(&[NODE, include_str!("lua/marker_step.lua")]);

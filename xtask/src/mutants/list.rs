@@ -138,19 +138,19 @@ pub(super) const MUTANTS: &[Mutant] = mutants! {
     "redis-single": "a grant lasts twice as long as asked" in ENTRY_LUA,
         "'PX', lease)" => "'PX', string.format('%d', lease * 2))";
     "redis-single": "a grant out of the line is told to nobody" in QUEUE_LUA,
-        "local told = redis.pcall('PUBLISH', string.sub(inbox, 2)," => "local told = redis.pcall('ECHO',";
+        "is_told and refusal('PUBLISH', string.sub(inbox, 2), owner .. ' ' .. number .. ' ' .. lock)" => "nil";
     "redis-single": "a place that was given up is granted" in QUEUE_LUA,
-        "return place and unlink(" => "return false and unlink(";
+        "if place then\n      unlink(" => "if false then\n      unlink(";
     "redis-single": "anybody renews" in RENEW_LUA,
-        "type(held) ~= 'string' or string.sub(held, 1, #grant) ~= grant" => "type(held) ~= 'string'";
+        "not held or string.sub(held, 1, #grant) ~= grant" => "not held";
     "redis-single": "a renewal gives half of the lease" in "crates/redis/src/lua/prolong.lua",
-        "redis.pcall('PEXPIRE', lock, lease)" => "redis.pcall('PEXPIRE', lock, math.floor(lease / 2))";
+        "call('PEXPIRE', lock, lease)" => "call('PEXPIRE', lock, math.floor(lease / 2))";
     "redis-single": "a batch renews only its first" in RENEW_LUA,
-        "renew(KEYS[#answers + 1], grant, lease)" => "#answers == 0 and renew(KEYS[1], grant, lease) or 'held'";
+        "alone(renew, KEYS[#answers + 1], grant, lease)" => "#answers == 0 and renew(KEYS[1], grant, lease) or 'held'";
     "redis-single": "one that is gone ends its batch" in RENEW_LUA,
         "return all_held and 'held' or answers" => "for i in ipairs(answers) do answers[i] = all_held and 'held' or 'gone' end return answers";
     "redis-single": "anybody releases" in "crates/redis-single/src/lua/release.lua",
-        "type(held) ~= 'string' or string.sub(held, 1, 32) ~= owner" => "type(held) ~= 'string'";
+        "not held or string.sub(held, 1, 32) ~= owner" => "not held";
     "redis-single": "tokens are the clock alone" in NEXT_EPOCH_LUA,
         "stored and math.max(stored + 1, now) or most" => "now";
     "redis-single": "tokens do not begin at the clock" in NEXT_EPOCH_LUA,
@@ -160,14 +160,14 @@ pub(super) const MUTANTS: &[Mutant] = mutants! {
     "redis-single": "who waits is not written into the entry" in ENTRY_LUA,
         "held .. WAITED_FOR, 'KEEPTTL'" => "held, 'KEEPTTL'";
     "redis-single": "a batch releases only its first" in "crates/redis-single/src/lua/release.lua",
-        "redis.pcall('DEL', unpack(freed))" => "redis.pcall('DEL', freed[1])";
+        "refusal('DEL', unpack(freed))" => "refusal('DEL', freed[1])";
     "redis-single": "a claim does not look for a queue" in "crates/redis-single/src/lua/try_acquire.lua",
         "if unseen == 0 then" => "if true then";
     "redis-single": "a release by force is not told as such" in "crates/redis/src/lua/force_release.lua",
         "redis.pcall('SET', forced, string.sub(held, 1, 32), 'PX', kept)" => "";
 
     "redis-single": "a late renewal shortens the lease" in "crates/redis/src/lua/prolong.lua",
-        "if left >= tonumber(lease) then" => "if false then";
+        "if left < tonumber(lease) then" => "if true then";
     "redis-single": "a renewal brings back what is gone" in RENEW_LUA,
         "return 'gone'" => "return redis.pcall('SET', lock, grant .. '{}', 'PX', lease, 'NX') and 'held'";
     "redis-single": "a counter is raised by another command than the grant, and too late" in "crates/redis-single/src/lua/try_acquire.lua",
@@ -182,9 +182,9 @@ pub(super) const MUTANTS: &[Mutant] = mutants! {
     "redis-reentrant": "a level that was given back is counted again" in "crates/redis-reentrant/src/lua/release.lua",
         "or not held[3] or" => "or";
     "redis-reentrant": "a further level shortens the lease" in REENTRANT_LUA,
-        "if not refused and left < tonumber(lease) then" => "if not refused then";
+        "left < tonumber(lease) and refusal('PEXPIRE', lock, lease)" => "refusal('PEXPIRE', lock, lease)";
     "redis-reentrant": "the first release frees all levels" in "crates/redis-reentrant/src/lua/release.lua",
-        "if fields > 4 then" => "if false then";
+        "if call('HLEN', lock) > 4 then" => "if false then";
 
     "redlock": "anybody releases" in FLEET_LUA,
         "held and string.find(held, owner, 1, true) == 1" => "held";
@@ -259,7 +259,7 @@ pub(super) const MUTANTS: &[Mutant] = mutants! {
     "redis-rw": "a writer does not see the reader that asked last" in HOLDERS_LUA,
         "for i, owner in ipairs(listed) do\n    local ends = live(entries[i])" => "for i, owner in ipairs(listed) do\n    local ends = i > 1 and live(entries[i])";
     "redis-rw" by "readers": "a writer comes in where the list of readers is lost" in HOLDERS_LUA,
-        "local all = expect(redis.pcall('HGETALL', lock), 'HGETALL')" => "local all = {}";
+        "local all = call('HGETALL', lock)" => "local all = {}";
     "redis-rw": "readers that come later overtake a writer that waits" in TRY_ACQUIRE_RW_LUA,
         "if there > (known[1] and 1 or 0) then" => "if mode == 'w' and there > (known[1] and 1 or 0) then";
     "redis-rw": "a reader whose lease is over holds the key" in HOLDERS_LUA,
@@ -269,7 +269,7 @@ pub(super) const MUTANTS: &[Mutant] = mutants! {
     "redis-rw": "anybody releases a writer" in RELEASE_RW_LUA,
         "if string.match(known[1] or '', '^%d+ (%x+) ') == owner then" => "if string.match(known[1] or '', '^%d+ (%x+) ') then";
     "redis-rw": "a reader has the token of the one before" in HOLDERS_LUA,
-        "local entry, written = entry_of(ends, owner, number," => "number = mode == 'r' and number - number % 16000 or number\n  local entry, written = entry_of(ends, owner, number,";
+        "local entry = entry_of(ends, owner, number," => "number = mode == 'r' and number - number % 16000 or number\n  local entry = entry_of(ends, owner, number,";
     "redis-rw": "a writer that becomes a reader keeps its token" in DOWNGRADE_RW_LUA,
         "local entry = entry_of(clock() + lease, owner, next_number, since() .. metadata)" => "next_number = epoch\n  local entry = entry_of(clock() + lease, owner, next_number, since() .. metadata)";
     "redis-rw": "a late renewal shortens the lease" in RENEW_RW_LUA,
@@ -277,7 +277,7 @@ pub(super) const MUTANTS: &[Mutant] = mutants! {
     "redis-rw": "a release by force is not told as such" in "crates/redis-rw/src/lua/force_release.lua",
         "table.concat(owners, ' ')" => "''";
     "redis-rw": "a release leaves those who wait asleep" in RELEASE_RW_LUA,
-        "refused = serve_waiters(lock, fence, line)" => "refused = nil";
+        "local unserved = serve_waiters(lock, fence, line)" => "local unserved";
 
     "postgres": "a reader comes in beside a writer" in CLAIM_SQL,
         "    IF l.owner IS NOT NULL THEN\n      until := l.expires_at;" => "    IF l.owner IS NOT NULL AND NOT shared[i] THEN\n      until := l.expires_at;";

@@ -7,25 +7,16 @@ local function release(k, a)
   local lock = KEYS[k + 1]
   local session, level, epoch, channel = ARGV[a + 1], 'level:' .. ARGV[a + 2], ARGV[a + 3], ARGV[a + 4]
 
-  local held = redis.pcall('HMGET', lock, 'owner', 'epoch', level)
-  if refusal(held, 'HMGET') then
-    return refusal(held, 'HMGET')
-  end
-  if held.err or held[1] ~= session or not held[3] or (epoch ~= '' and held[2] ~= epoch) then
+  local held = read('HMGET', lock, 'owner', 'epoch', level)
+  if not held or held[1] ~= session or not held[3] or (epoch ~= '' and held[2] ~= epoch) then
     return 'gone'
   end
   -- Beside the levels there are owner, epoch and metadata.
-  local fields = redis.pcall('HLEN', lock)
-  if refusal(fields, 'HLEN') then
-    return refusal(fields, 'HLEN')
+  if call('HLEN', lock) > 4 then
+    call('HDEL', lock, level)
+    return 'held'
   end
-  if fields > 4 then
-    return refusal(redis.pcall('HDEL', lock, level), 'HDEL') or 'held'
-  end
-  local refused = refusal(redis.pcall('DEL', lock), 'DEL')
-  if refused then
-    return refused
-  end
-  refused = refusal(redis.pcall('PUBLISH', channel, '1'), 'PUBLISH')
-  return refused and 'held ' .. refused or 'held'
+  call('DEL', lock)
+  local untold = refusal('PUBLISH', channel, '1')
+  return untold and 'held ' .. untold or 'held'
 end

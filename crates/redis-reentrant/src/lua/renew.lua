@@ -6,11 +6,8 @@
 local session = ARGV[1]
 
 local function renew(lock, epoch, lease)
-  local held = redis.pcall('HMGET', lock, 'owner', 'epoch')
-  if held.err and string.sub(held.err, 1, 9) ~= 'WRONGTYPE' then
-    return 'refused ' .. held.err .. ' (HMGET)'
-  end
-  if held.err or held[1] ~= session or held[2] ~= epoch then
+  local held = read('HMGET', lock, 'owner', 'epoch')
+  if not held or held[1] ~= session or held[2] ~= epoch then
     return 'gone'
   end
   return prolong(lock, lease)
@@ -18,6 +15,6 @@ end
 
 local answers = {}
 for i, lock in ipairs(KEYS) do
-  answers[i] = renew(lock, ARGV[2 * i], ARGV[2 * i + 1])
+  answers[i] = alone(renew, lock, ARGV[2 * i], ARGV[2 * i + 1])
 end
 return answers

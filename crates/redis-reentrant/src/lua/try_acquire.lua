@@ -10,24 +10,12 @@ local function try_acquire(k, a)
   local session, level, lease = ARGV[a + 1], 'level:' .. ARGV[a + 2], ARGV[a + 3]
   local most, lost, metadata = ARGV[a + 4], ARGV[a + 5], ARGV[a + 6]
 
-  local held = redis.pcall('HMGET', lock, 'owner', 'epoch', level)
-  if held.err then
-    return script_error(lock, held.err, 'HMGET')
-  end
+  local held = call('HMGET', lock, 'owner', 'epoch', level)
   local owner, epoch, taken = held[1], held[2], held[3]
-  local fields = redis.pcall('HLEN', lock)
-  if refusal(fields, 'HLEN') then
-    return refusal(fields, 'HLEN')
-  end
-  if fields > 0 and not (owner and is_epoch(epoch)) then
-    return 'foreign ' .. lock .. ' a hash of somebody else'
-  end
+  local fields = call('HLEN', lock)
 
-  if fields > 0 then
-    local left = redis.pcall('PTTL', lock)
-    if refusal(left, 'PTTL') then
-      return refusal(left, 'PTTL')
-    end
+  if is_held(lock, owner, epoch, fields) then
+    local left = call('PTTL', lock)
     if owner ~= session or (lost ~= '' and tonumber(epoch) <= tonumber(lost)) then
       if left < 0 then
         return 'endless ' .. lock
@@ -41,33 +29,24 @@ local function try_acquire(k, a)
     if fields - 3 >= tonumber(most) then
       return 'deep ' .. string.format('%.0f', fields - 3)
     end
-    local refused = refusal(redis.pcall('HSET', lock, level, ''), 'HSET')
-    if not refused and left < tonumber(lease) then
-      refused = refusal(redis.pcall('PEXPIRE', lock, lease), 'PEXPIRE')
-      if refused then
-        redis.pcall('HDEL', lock, level)
-      end
-    end
+    call('HSET', lock, level, '')
+    local refused = left < tonumber(lease) and refusal('PEXPIRE', lock, lease)
     if refused then
-      return refused
+      redis.pcall('HDEL', lock, level)
     end
-    return 'granted ' .. epoch
+    return refused or 'granted ' .. epoch
   end
 
-  local number, why = draw(fence)
+  local number = draw(fence)
   if not number then
-    return why
+    return 'soon'
   end
-  metadata = since() .. metadata
-  local entry = redis.pcall('HSET', lock, 'owner', session, 'epoch', number, 'metadata', metadata, level, '')
-  if refusal(entry, 'HSET') then
-    return refusal(entry, 'HSET')
-  end
-  local refused = refusal(redis.pcall('PEXPIRE', lock, lease), 'PEXPIRE')
+  call('HSET', lock, 'owner', session, 'epoch', number, 'metadata', since() .. metadata, level, '')
+  local refused = refusal('PEXPIRE', lock, lease)
   if refused then
     -- Without a lease it would be held for ever.
     redis.pcall('DEL', lock)
-    return refused
   end
-  return 'granted ' .. number
+  return refused or 'granted ' .. number
 end
+

@@ -6,23 +6,13 @@
 local lock, fence, line = KEYS[1], KEYS[2], KEYS[3]
 local writer, epoch, owner, lease, metadata = unpack(ARGV)
 
-local known = redis.pcall('HMGET', lock, 'writer', writer)
-if refusal(known, 'HMGET') then
-  return refusal(known, 'HMGET')
-end
-local field, _, number = held_by(known, writer)
+local field, _, number = held_by(lock, writer)
 if field ~= 'writer' or number ~= epoch then
   return 'gone'
 end
-local next_number, why = draw(fence, epoch)
-if not next_number then
-  return why
-end
+local next_number = draw(fence, epoch)
 local entry = entry_of(clock() + lease, owner, next_number, since() .. metadata)
-local refused = refusal(redis.pcall('HSET', lock, 'writer', '-', owner, entry), 'HSET')
-if refused then
-  return refused
-end
-local prolonged = prolong(lock, lease)
+call('HSET', lock, 'writer', '-', owner, entry)
+local prolonged = alone(prolong, lock, lease)
 serve_waiters(lock, fence, line)
 return prolonged == 'held' and 'granted ' .. next_number or prolonged

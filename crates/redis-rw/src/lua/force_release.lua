@@ -1,12 +1,12 @@
 -- Frees a key whoever holds it, or ends one grant, and leaves word for the holders.
 -- Keys: lock, forced, readers. Arguments: how many ms beyond the longest lease the word is kept, the epoch of the one grant, empty for
 -- all; and the channel on which all processes hear that a lock was taken from its holder.
--- Answers as `holders_of`, what it was, of those whose grants it ended.
+-- Answers as `holders_of`, what it was, of those whose grants it ended · foreign, key, type · refused, reply.
 -- Never touches the counter. Where there is no room for the word, holders learn that they lost the key, not why.
 local lock, forced, grace, only = KEYS[1], KEYS[2], ARGV[1], ARGV[2]
 
 local holders = holders_of(lock)
-if holders[1] ~= 'held' then
+if holders == 'free' then
   return holders
 end
 local ended, owners, longest = { 'held' }, {}, 0
@@ -19,7 +19,7 @@ for i = 2, #holders, 3 do
   end
 end
 if #owners == 0 then
-  return { 'free' }
+  return 'free'
 end
 -- What was left for others who were ended one by one stays, up to a hundred owners.
 local word = table.concat(owners, ' ')
@@ -28,18 +28,15 @@ if only ~= '' and type(known) == 'string' and type(left) == 'number' then
   word, longest = string.sub(known, -33 * 99 + 1) .. ' ' .. word, math.max(longest, left - tonumber(grace))
 end
 redis.pcall('SET', forced, word, 'PX', string.format('%d', longest + grace))
-local refused
 if only == '' or ended[2] == 'w' then
-  refused = refusal(redis.pcall('DEL', lock, readers_of(lock)), 'DEL')
+  call('DEL', lock, readers_of(lock))
 else
-  refused = refusal(redis.pcall('HDEL', lock, owners[1]), 'HDEL')
+  call('HDEL', lock, owners[1])
   -- What is left when no reader is: the field `writer`.
-  if not refused and redis.pcall('HLEN', lock) == 1 then
-    refused = refusal(redis.pcall('DEL', lock), 'DEL')
+  if redis.pcall('HLEN', lock) == 1 then
+    call('DEL', lock)
   end
 end
-if not refused then
-  -- They hear of it at their next renewal in any case.
-  redis.pcall('PUBLISH', ARGV[3], lock)
-end
-return refused or ended
+-- They hear of it at their next renewal in any case.
+redis.pcall('PUBLISH', ARGV[3], lock)
+return ended

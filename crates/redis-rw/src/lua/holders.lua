@@ -14,8 +14,10 @@ local function entry_of(ends, owner, number, metadata)
   return string.format('%d %s %s %s', ends, owner, number, metadata)
 end
 
--- The field of what this owner holds, and what `live` says of it; `known` are the fields `writer` and that of the owner.
-local function held_by(known, owner)
+-- The field of what this owner holds, and what `live` says of it; `known` are the fields `writer` and that of the owner, where they
+-- were read before.
+local function held_by(lock, owner, known)
+  known = known or read('HMGET', lock, 'writer', owner) or {}
   for i, field in ipairs({ 'writer', owner }) do
     local ends, of, number, metadata = live(known[i])
     if of == owner then
@@ -54,7 +56,7 @@ local function look_up(lock, listed)
   if not listed[1] then
     return nil, {}, false
   end
-  local entries = expect(redis.pcall('HMGET', lock, unpack(listed)), 'HMGET')
+  local entries = call('HMGET', lock, unpack(listed))
   local latest, alive, over, dead = nil, {}, {}, {}
   for i, owner in ipairs(listed) do
     local ends = live(entries[i])
@@ -67,7 +69,7 @@ local function look_up(lock, listed)
     end
   end
   if dead[1] then
-    expect(redis.pcall('HDEL', lock, unpack(dead)), 'HDEL')
+    call('HDEL', lock, unpack(dead))
   end
   return latest, alive, over[1] ~= nil and unlist(lock, over)
 end
@@ -83,7 +85,7 @@ local function read_until(lock)
   if latest then
     return latest
   end
-  local all = expect(redis.pcall('HGETALL', lock), 'HGETALL')
+  local all = call('HGETALL', lock)
   for i = 1, #all, 2 do
     local ends = live(all[i + 1])
     if ends then
@@ -92,7 +94,7 @@ local function read_until(lock)
         list(lock, all[i], ends)
       end
     elseif all[i] ~= 'writer' then
-      expect(redis.pcall('HDEL', lock, all[i]), 'HDEL')
+      call('HDEL', lock, all[i])
     end
   end
   return latest
@@ -110,7 +112,7 @@ end
 
 -- Until when holders keep an owner of this mode (`w` or `r`) out, in ms; nothing if none does. And the field `writer`.
 local function in_the_way(lock, mode)
-  local writer = expect(redis.pcall('HGET', lock, 'writer'), 'HGET')
+  local writer = call('HGET', lock, 'writer')
   local latest = live(writer)
   if latest or mode == 'r' or not writer then
     return latest, writer
@@ -119,27 +121,21 @@ local function in_the_way(lock, mode)
 end
 
 -- Grants a key that no holder keeps the owner out of, with the next epoch of its counter.
--- Answers: granted, epoch · soon · spent, key · older, key · foreign, key, type · refused, reply.
+-- Answers: granted, epoch · soon. Raises: spent, key · foreign, key, type · refused, reply.
 -- The counter is written before the entry, so that a holder always has an epoch above all earlier ones.
 local function give(lock, fence, owner, mode, lease, metadata)
-  local number, why = draw(fence)
+  local number = draw(fence)
   if not number then
-    return why
+    return 'soon'
   end
   local ends = clock() + lease
-  local entry, written = entry_of(ends, owner, number, since() .. metadata), nil
+  local entry = entry_of(ends, owner, number, since() .. metadata)
   if mode == 'w' then
-    written = redis.pcall('HSET', lock, 'writer', entry)
+    call('HSET', lock, 'writer', entry)
   else
-    written = redis.pcall('HSET', lock, 'writer', '-', owner, entry)
+    call('HSET', lock, 'writer', '-', owner, entry)
   end
-  if type(written) == 'table' then
-    return script_error(lock, written.err, 'HSET')
-  end
-  local prolonged = prolong(lock, lease)
-  if prolonged ~= 'held' then
-    return prolonged
-  end
+  prolong(lock, lease)
   local fields = mode == 'r' and redis.pcall('HLEN', lock)
   if type(fields) == 'number' and fields > FEW then
     list(lock, owner, ends)
@@ -156,8 +152,8 @@ local function grant_waiter(lock, fence, owner, lease, metadata)
   local taken, writer = in_the_way(lock, mode)
   if taken then
     return 'taken'
-  elseif not writer and expect(redis.pcall('EXISTS', lock), 'EXISTS') ~= 0 then
-    return 'foreign ' .. lock .. ' a hash of somebody else'
+  elseif not writer and call('EXISTS', lock) ~= 0 then
+    raise('foreign ' .. lock .. ' a hash of somebody else')
   end
   return give(lock, fence, owner, mode, lease, string.sub(metadata, 2))
 end

@@ -1,10 +1,7 @@
--- Reads who holds a key. Answers a list: held, and of each holder its mode (`w` or `r`), the ms left of its lease, and owner, epoch and
--- metadata · free; or a text: foreign, key, type · refused, reply. Changes nothing.
+-- Reads who holds a key. Answers: held, and of each holder its mode (`w` or `r`), the ms left of its lease, and owner, epoch and
+-- metadata · free. Raises: foreign, key, type · refused, reply. Changes nothing.
 local function holders_of(lock)
-  local all = redis.pcall('HGETALL', lock)
-  if all.err then
-    return script_error(lock, all.err, 'HGETALL')
-  end
+  local all = call('HGETALL', lock)
   local holders, ours = { 'held' }, #all == 0
   for i = 1, #all, 2 do
     local is_writer = all[i] == 'writer'
@@ -17,8 +14,8 @@ local function holders_of(lock)
     end
   end
   if not ours then
-    return 'foreign ' .. lock .. ' a hash of somebody else'
+    raise('foreign ' .. lock .. ' a hash of somebody else')
   end
-  return #holders > 1 and holders or { 'free' }
+  return #holders > 1 and holders or 'free'
 end
 

@@ -1,6 +1,6 @@
--- Reads who holds keys. Keys: the locks. Answers as `holders_of`, for each.
+-- Reads who holds keys. Keys: the locks. Answers as `holders_of`, for each · foreign, key, type · refused, reply.
 local answers = {}
 for i, lock in ipairs(KEYS) do
-  answers[i] = holders_of(lock)
+  answers[i] = alone(holders_of, lock)
 end
 return answers

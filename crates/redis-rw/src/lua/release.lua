@@ -4,28 +4,22 @@
 -- Invariant: nobody else's entry is touched. A server that refuses to serve the queue still releases; the waiters ask.
 local function release(k, a)
   local lock, fence, line, owner = KEYS[k + 1], KEYS[k + 2], KEYS[k + 3], ARGV[a + 1]
-  local known = redis.pcall('HMGET', lock, 'writer', owner)
-  if refusal(known, 'HMGET') then
-    return refusal(known, 'HMGET')
-  end
-  local held, refused = held_by(known, owner), nil
+  local known = read('HMGET', lock, 'writer', owner) or {}
+  local held = held_by(lock, owner, known)
   if string.match(known[1] or '', '^%d+ (%x+) ') == owner then
-    refused = refusal(redis.pcall('DEL', lock), 'DEL')
+    call('DEL', lock)
   elseif known[2] then
-    refused = refusal(redis.pcall('HDEL', lock, owner), 'HDEL')
+    call('HDEL', lock, owner)
     local fields = redis.pcall('HLEN', lock)
     if fields == 1 then
       -- What is left when no reader is: the field `writer`.
-      refused = refused or refusal(redis.pcall('DEL', lock, readers_of(lock)), 'DEL')
+      call('DEL', lock, readers_of(lock))
     elseif type(fields) == 'number' and fields > FEW then
       unlist(lock, { owner })
     end
   else
-    refused = queues().leave(line, owner)
+    queues().leave(line, owner)
   end
-  if refused then
-    return refused
-  end
-  refused = serve_waiters(lock, fence, line)
-  return not held and 'gone' or refused and 'held ' .. refused or 'held'
+  local unserved = serve_waiters(lock, fence, line)
+  return not held and 'gone' or unserved and 'held ' .. unserved or 'held'
 end

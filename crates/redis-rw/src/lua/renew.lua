@@ -5,31 +5,21 @@
 -- Invariant: never creates an entry, never shortens a lease (a renewal may come late, after a longer one), and what happens
 -- to one key or reader does not touch another.
 local function renew(lock, owner, epoch, lease)
-  local known = redis.pcall('HMGET', lock, 'writer', owner)
-  if refusal(known, 'HMGET') then
-    return refusal(known, 'HMGET')
-  end
-  local field, ends, number, metadata = held_by(known, owner)
+  local field, ends, number, metadata = held_by(lock, owner)
   if number ~= epoch then
     return 'gone'
   end
-  local left = redis.pcall('PTTL', lock)
-  if refusal(left, 'PTTL') then
-    return refusal(left, 'PTTL')
-  end
   -- `PEXPIRE` in any case, and first: a server without memory left refuses `HSET` as the first write of a script.
-  local longest = string.format('%d', math.max(left, tonumber(lease)))
-  local refused = refusal(redis.pcall('PEXPIRE', lock, longest), 'PEXPIRE')
-  if refused then
-    return refused
-  end
+  local longest = string.format('%d', math.max(call('PTTL', lock), tonumber(lease)))
+  call('PEXPIRE', lock, longest)
   local longer = math.max(ends, clock() + lease)
-  return refusal(redis.pcall('HSET', lock, field, entry_of(longer, owner, number, metadata)), 'HSET') or 'held'
+  call('HSET', lock, field, entry_of(longer, owner, number, metadata))
+  return 'held'
 end
 
 local answers, all_held = {}, true
 for owner, epoch, lease in string.gmatch(ARGV[1], '(%x+) (%d+) (%d+) ') do
-  local answer = renew(KEYS[#answers + 1], owner, epoch, lease)
+  local answer = alone(renew, KEYS[#answers + 1], owner, epoch, lease)
   answers[#answers + 1] = answer
   all_held = all_held and answer == 'held'
 end

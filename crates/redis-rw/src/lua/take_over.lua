@@ -7,18 +7,14 @@ local lock = KEYS[1]
 local owner, epoch, new_owner, lease = ARGV[1], ARGV[2], ARGV[3], ARGV[4]
 
 for _, of in ipairs({ new_owner, owner }) do
-  local known = redis.pcall('HMGET', lock, 'writer', of)
-  if refusal(known, 'HMGET') then
-    return refusal(known, 'HMGET')
-  end
-  local field, ends, number, metadata = held_by(known, of)
+  local field, ends, number, metadata = held_by(lock, of)
   if number == epoch then
     local longer, into = math.max(ends, clock() + lease), field == 'writer' and field or new_owner
-    local refused = refusal(redis.pcall('HSET', lock, into, entry_of(longer, new_owner, number, metadata)), 'HSET')
-    if not refused and field ~= into then
-      refused = refusal(redis.pcall('HDEL', lock, field), 'HDEL')
+    call('HSET', lock, into, entry_of(longer, new_owner, number, metadata))
+    if field ~= into then
+      call('HDEL', lock, field)
     end
-    return refused or prolong(lock, lease)
+    return prolong(lock, lease)
   end
 end
 return 'gone'

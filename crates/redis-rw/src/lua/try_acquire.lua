@@ -10,49 +10,40 @@ local function try_acquire(k, a)
   local owner, mode, lease = ARGV[a + 1], ARGV[a + 2], ARGV[a + 3]
   local metadata, inbox = ARGV[a + 4], ARGV[a + 5]
 
-  local known = redis.pcall('HMGET', lock, 'writer', owner)
-  if known.err then
-    return script_error(lock, known.err, 'HMGET')
-  end
-  local field, _, number = held_by(known, owner)
+  local known = call('HMGET', lock, 'writer', owner)
+  local field, _, number = held_by(lock, owner, known)
   if field then
     -- Written once more: a grant from the queue was written by another process, and `WAIT` counts what this connection wrote.
-    local again = redis.pcall('HSET', lock, field, known[field == 'writer' and 1 or 2])
-    return refusal(again, 'HSET') or 'granted ' .. number
+    call('HSET', lock, field, known[field == 'writer' and 1 or 2])
+    return 'granted ' .. number
   end
 
-  local there = expect(redis.pcall('EXISTS', lock, line), 'EXISTS')
-  local outcome, why, mine = 'free', nil, nil
-  if there == 0 then
-    why = give(lock, fence, owner, mode, lease, metadata)
-  else
-    if there > (known[1] and 1 or 0) then
-      outcome, why, mine = serve(lock, fence, line, owner, lease)
-    end
-    if mine then
-      return 'granted ' .. mine
-    elseif outcome == 'free' or outcome == 'nobody' then
-      why = grant_waiter(lock, fence, owner, lease, mode .. metadata)
-    end
+  local there = call('EXISTS', lock, line)
+  local outcome, mine, unserved = 'free', nil, nil
+  if there > (known[1] and 1 or 0) then
+    outcome, mine, unserved = serve(lock, fence, line, owner, lease)
+  end
+  if mine then
+    return 'granted ' .. mine
+  elseif there == 0 then
+    outcome = give(lock, fence, owner, mode, lease, metadata)
+  elseif outcome == 'free' or outcome == 'nobody' then
+    outcome = grant_waiter(lock, fence, owner, lease, mode .. metadata)
   end
 
   local left = 1
   if outcome == 'later' then
     left = 100
-  elseif why == 'taken' then
+  elseif outcome == 'taken' then
     left = math.max(1, (in_the_way(lock, 'w') or 0) - clock())
-  elseif why ~= 'soon' then
-    return why
+  elseif outcome ~= 'soon' then
+    return unserved or outcome
   end
-  local queued, refused = false, nil
-  if inbox ~= '' then
-    queued, refused = queues().queue(line, owner, inbox, lease, mode .. metadata)
-  end
-  if refused or not queued then
-    return refused or string.format('busy %d', left)
+  if inbox == '' or not queues().queue(line, owner, inbox, lease, mode .. metadata) then
+    return string.format('busy %d', left)
   end
   -- Of all grants so far: a late notification of one that is over is older than this answer.
-  local newest = string.match(expect(redis.pcall('GET', fence), 'GET') or '', '^epoch (%d+)$')
+  local newest = string.match(call('GET', fence) or '', '^epoch (%d+)$')
   local latest = math.max(tonumber(newest) or 0, clock_ticks()) + 16 * (queues().COUNTS + 1)
   return string.format('queued %d %s %d', left, newest or '-', latest)
 end

@@ -9,17 +9,14 @@ local function is_waited_for(held)
 end
 
 -- Grants a key that no other owner may have, with the next epoch of its counter.
--- Answers: granted, epoch · soon · spent, key · foreign, key, type · refused, reply.
+-- Answers: granted, epoch · soon. Raises: spent, key · foreign, key, type · refused, reply.
 -- The counter is written before the lock, so that a holder always has an epoch above all earlier ones.
 local function grant(lock, fence, owner, lease, metadata)
-  local number, why = draw(fence)
+  local number = draw(fence)
   if not number then
-    return why
+    return 'soon'
   end
-  local written = redis.pcall('SET', lock, owner .. ' ' .. number .. ' ' .. since() .. metadata, 'PX', lease)
-  if written.err then
-    return 'refused ' .. written.err .. ' (SET)'
-  end
+  call('SET', lock, owner .. ' ' .. number .. ' ' .. since() .. metadata, 'PX', lease)
   return 'granted ' .. number
 end
 
@@ -28,11 +25,11 @@ local function grant_waiter(lock, fence, owner, lease, metadata)
   return grant(lock, fence, owner, lease, metadata .. WAITED_FOR)
 end
 
--- Writes into the entry of a lock that somebody waits, so that its release looks for waiters. Answers a refusal, if there is
--- one. What Leasehold did not write stays as it is.
+-- Writes into the entry of a lock that somebody waits, so that its release looks for waiters. What Leasehold did not write stays as
+-- it is.
 local function wait_for(lock, held)
   if string.match(held, '^%x+ %S+ ') and not is_waited_for(held) then
-    return refusal(redis.pcall('SET', lock, held .. WAITED_FOR, 'KEEPTTL'), 'SET')
+    call('SET', lock, held .. WAITED_FOR, 'KEEPTTL')
   end
 end
 

@@ -6,28 +6,22 @@
 
 -- One key that somebody waits for, or that the owner does not hold.
 local function give_back(lock, fence, line, owner)
-  local line_up, held = queues(), redis.pcall('GET', lock)
-  if refusal(held, 'GET') then
-    return refusal(held, 'GET')
-  end
-  if type(held) ~= 'string' or string.sub(held, 1, 32) ~= owner then
-    local refused = line_up.leave(line, owner)
-    if not refused and not held then
-      line_up.serve(lock, fence, line)
+  local line_up, held = queues(), read('GET', lock)
+  if not held or string.sub(held, 1, 32) ~= owner then
+    line_up.leave(line, owner)
+    if held == false then
+      pcall(line_up.serve, lock, fence, line)
     end
-    return refused or 'gone'
+    return 'gone'
   end
-  local outcome, why, _, refused = line_up.serve(lock, fence, line)
+  local done, outcome, _, _, unserved = pcall(line_up.serve, lock, fence, line)
   if outcome ~= 'served' then
-    local deleted = redis.pcall('DEL', lock)
-    if refusal(deleted, 'DEL') then
-      return refusal(deleted, 'DEL')
-    end
+    call('DEL', lock)
     -- The channel of the key has the name of its lock but for the last part.
-    local told = redis.pcall('PUBLISH', string.gsub(lock, 'lock$', 'freed'), '1')
-    refused = outcome == 'failed' and why ~= 'soon' and why or refusal(told, 'PUBLISH')
+    local untold = refusal('PUBLISH', string.gsub(lock, 'lock$', 'freed'), '1')
+    unserved = not done and refused(outcome) or untold
   end
-  return refused and 'held ' .. refused or 'held'
+  return unserved and 'held ' .. unserved or 'held'
 end
 
 local function release(count, k, a)
@@ -35,7 +29,7 @@ local function release(count, k, a)
   for i = 1, count do
     locks[i] = KEYS[k + 3 * i - 2]
   end
-  local known = expect(redis.pcall('MGET', unpack(locks)), 'MGET')
+  local known = call('MGET', unpack(locks))
 
   -- Nobody waits for those that are freed here, all at once.
   local answers, freed = {}, {}
@@ -46,13 +40,12 @@ local function release(count, k, a)
       answers[i] = 'held'
     end
   end
-  local deleted = freed[1] and redis.pcall('DEL', unpack(freed))
-  local refused = refusal(deleted, 'DEL')
+  local kept = freed[1] and refusal('DEL', unpack(freed))
   for i = 1, count do
     if not answers[i] then
       answers[i] = alone(give_back, locks[i], KEYS[k + 3 * i - 1], KEYS[k + 3 * i], ARGV[a + i])
-    elseif refused then
-      answers[i] = refused
+    elseif kept then
+      answers[i] = kept
     end
   end
   return answers

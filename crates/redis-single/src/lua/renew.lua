@@ -5,11 +5,8 @@
 -- Invariant: never creates an entry, never shortens a lease (a renewal may come late, after a longer one), and what happens
 -- to one key does not touch another.
 local function renew(lock, grant, lease)
-  local held = redis.pcall('GET', lock)
-  if type(held) == 'table' and string.sub(held.err, 1, 9) ~= 'WRONGTYPE' then
-    return 'refused ' .. held.err .. ' (GET)'
-  end
-  if type(held) ~= 'string' or string.sub(held, 1, #grant) ~= grant then
+  local held = read('GET', lock)
+  if not held or string.sub(held, 1, #grant) ~= grant then
     return 'gone'
   end
   return prolong(lock, lease)
@@ -17,7 +14,7 @@ end
 
 local answers, all_held = {}, true
 for grant, lease in string.gmatch(ARGV[1], '(%x+ %d+ )(%d+)') do
-  local answer = renew(KEYS[#answers + 1], grant, lease)
+  local answer = alone(renew, KEYS[#answers + 1], grant, lease)
   answers[#answers + 1] = answer
   all_held = all_held and answer == 'held'
 end

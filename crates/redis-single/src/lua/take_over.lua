@@ -6,12 +6,8 @@
 local lock = KEYS[1]
 local owner, number, new_owner, lease = ARGV[1], ARGV[2], ARGV[3], ARGV[4]
 
-local held = redis.pcall('GET', lock)
-if type(held) == 'table' and string.sub(held.err, 1, 9) ~= 'WRONGTYPE' then
-  return { 'refused', held.err .. ' (GET)' }
-end
-local has, of, rest = string.match(type(held) == 'string' and held or '', '^(%x+) (%S+)( .*)$')
+local has, of, rest = string.match(read('GET', lock) or '', '^(%x+) (%S+)( .*)$')
 if of ~= number or (has ~= owner and has ~= new_owner) then
-  return { 'gone' }
+  return 'gone'
 end
 return rewrite(lock, new_owner .. ' ' .. number .. rest, lease)

@@ -8,10 +8,7 @@
 
 -- One key that is held, or that somebody may wait for.
 local function contend(lock, fence, line, owner, lease, metadata, inbox)
-  local line_up, held = queues(), redis.pcall('GET', lock)
-  if type(held) == 'table' then
-    return script_error(lock, held.err)
-  end
+  local line_up, held = queues(), call('GET', lock)
   if held and string.sub(held, 1, 32) == owner then
     return 'granted ' .. (string.match(held, '^%x+ (%d+)') or '')
   end
@@ -24,9 +21,7 @@ local function contend(lock, fence, line, owner, lease, metadata, inbox)
       local give = outcome == 'free' and grant or grant_waiter
       local answer = give(lock, fence, owner, lease, metadata)
       return answer == 'soon' and 'busy 1' or answer
-    elseif outcome == 'failed' and who ~= 'soon' then
-      return who
-    elseif outcome == 'failed' then
+    elseif outcome == 'soon' then
       left = 1
     elseif outcome == 'later' then
       left = 100
@@ -36,21 +31,15 @@ local function contend(lock, fence, line, owner, lease, metadata, inbox)
     number = drawn
   end
 
-  left = left or redis.pcall('PTTL', lock)
-  if refusal(left, 'PTTL') then
-    return refusal(left, 'PTTL')
-  elseif left < 0 then
+  left = left or call('PTTL', lock)
+  if left < 0 then
     return 'endless ' .. lock
   end
-  local queued, refused = false, nil
   if inbox ~= '' and held then
-    refused = wait_for(lock, held)
+    wait_for(lock, held)
   end
-  if inbox ~= '' and inbox ~= '*' and not refused then
-    queued, refused = line_up.queue(line, owner, inbox, lease, metadata)
-  end
-  if refused or not queued then
-    return refused or string.format('busy %d', left)
+  if inbox == '' or inbox == '*' or not line_up.queue(line, owner, inbox, lease, metadata) then
+    return string.format('busy %d', left)
   end
   local latest = math.max(tonumber(number) or 0, clock_ticks()) + 16 * (line_up.COUNTS + 1)
   return string.format('queued %d %s %d', left, number or '-', latest)
@@ -84,7 +73,7 @@ local function numbers_for(count, names, known)
     end
   end
   if counters[1] then
-    expect(redis.pcall('MSET', unpack(counters)), 'MSET')
+    call('MSET', unpack(counters))
   end
   return numbers, answers
 end
@@ -92,9 +81,9 @@ end
 local function try_acquire(count, k, a)
   local lease, metadata, inbox = ARGV[a + 1], ARGV[a + 2], ARGV[a + 3]
   local names, there = names_of(count, k)
-  local known = expect(redis.pcall('MGET', unpack(names)), 'MGET')
+  local known = call('MGET', unpack(names))
   -- What is there beside the locks that are shown: queues, and locks of another type, which `MGET` does not show.
-  local unseen = expect(redis.pcall('EXISTS', unpack(there)), 'EXISTS')
+  local unseen = call('EXISTS', unpack(there))
   for i = 1, count do
     unseen = known[i] and unseen - 1 or unseen
   end
@@ -107,7 +96,7 @@ local function try_acquire(count, k, a)
     local lock, owner, number, answer = names[i], ARGV[a + 3 + i], numbers[i], answers[i]
     local granted = number and redis.pcall('SET', lock, owner .. ' ' .. number .. entry, 'PX', lease, 'NX')
     if granted then
-      answer = granted.ok and 'granted ' .. number or refusal(granted, 'SET')
+      answer = granted.ok and 'granted ' .. number or alone(expect, granted, 'SET')
     end
     -- Otherwise it is held, perhaps since this batch, or somebody may wait.
     answers[i] = answer or alone(contend, lock, names[count + i], there[count + i], owner, lease, metadata, inbox)

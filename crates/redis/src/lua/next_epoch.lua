@@ -3,10 +3,7 @@ local ticks, moment
 -- The server's clock in 1/16 ms since 1970, as epochs count: the same for a whole script, as in Redis itself.
 local function clock_ticks()
   if not ticks then
-    local time = redis.pcall('TIME')
-    if time.err then
-      error(time.err .. ' (TIME)', 0)
-    end
+    local time = call('TIME')
     ticks = time[1] * 16000 + math.floor(time[2] * 2 / 125)
   end
   return ticks
@@ -45,17 +42,16 @@ local function number_after(fence, last, regardless)
   return string.format('%d', number)
 end
 
--- Draws the next number of a counter, which is above `least` if that is given, whatever the clock says. Answers as `number_after`; or
--- false, and: refused, reply. All is checked before anything is written.
+-- Draws the next number of a counter, which is above `least` if that is given, whatever the clock says; nothing if there is none so
+-- soon. Raises why there is none at all, before anything is written.
 local function draw(fence, least)
-  local last = redis.pcall('GET', fence)
-  if type(last) == 'table' then
-    return false, script_error(fence, last.err)
-  end
+  local last = call('GET', fence)
   local number, why = number_after(fence, last or least and 'epoch ' .. least, least)
-  local written = number and redis.pcall('SET', fence, 'epoch ' .. number)
-  if written and written.err then
-    return false, 'refused ' .. written.err .. ' (SET)'
+  if number then
+    call('SET', fence, 'epoch ' .. number)
+  elseif why ~= 'soon' then
+    raise(why)
   end
-  return number, why
+  return number
 end
+

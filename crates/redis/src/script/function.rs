@@ -1,6 +1,6 @@
 use std::fmt::Write;
 
-use crate::script::source::ScriptText;
+use crate::script::source::{COMMANDS, ScriptText};
 
 /// A Lua function that works on locks, so that it can run for one, and in one script with others for many.
 ///
@@ -69,7 +69,7 @@ impl ScriptFunction {
 impl ScriptFunctions {
     /// Functions of different names.
     pub(super) fn new(functions: &'static [&'static ScriptFunction]) -> Self {
-        let mut source = SCRIPT_ERROR.to_owned();
+        let mut source = COMMANDS.to_owned();
         let mut find = String::from("local function find(name)\n");
         let mut included: Vec<&str> = Vec::new();
         for ScriptFunction { name, keys, own, common, for_many, sources } in functions {
@@ -79,9 +79,8 @@ impl ScriptFunctions {
                     source.push_str(part);
                 }
             }
-            let run = if *for_many { (*name).to_owned() } else { format!("for_each({name}, {keys}, {own})") };
             // Writing to a string does not fail.
-            let _ = writeln!(find, "  if name == '{name}' then return {keys}, {common}, {own}, {run} end");
+            let _ = writeln!(find, "  if name == '{name}' then return {keys}, {common}, {own}, {name}, {for_many} end");
         }
         Self { functions, script: ScriptText::new(source + &find + "end\n" + BATCH) }
     }
@@ -99,6 +98,4 @@ impl ScriptFunctions {
     }
 }
 
-/// Lua that every function may call.
-const SCRIPT_ERROR: &str = include_str!("../lua/script_error.lua");
 const BATCH: &str = include_str!("../lua/batch.lua");

@@ -1,20 +1,16 @@
 use crate::script::source::Script;
 
 /// A source for a [`ScriptFunction`](crate::ScriptFunction) that grants: `draw(fence)` takes the next epoch from a counter, by the rule of
-/// `FencingToken::next_epoch`; `number_after(fence, last)` says it where the counter was read before. `clock()` is the server's clock in ms, `clock_ticks()` the same as epochs count.
+/// `FencingToken::next_epoch`, if there is one so soon; `number_after(fence, last)` says it where the counter was read before. `clock()` is the server's clock in ms, `clock_ticks()` the same as epochs count.
 pub const NEXT_EPOCH: &str = include_str!("../lua/next_epoch.lua");
 
 /// A part of a [`Script`] that renews: `prolong(lock, lease)` prolongs the lease of a lock, unless it is longer already, and
-/// answers `held`, or `refused` and the reply.
+/// answers `held`.
 pub const PROLONG: &str = include_str!("../lua/prolong.lua");
 
 /// A part of a [`Script`] that gives a lock to a new owner: `rewrite(lock, entry, lease)` writes a new [`Entry`](crate::Entry),
-/// prolongs its lease as [`PROLONG`] does, and answers a list: `held`, or `refused` and the reply.
+/// prolongs its lease as [`PROLONG`] does, and answers `held`.
 pub const REWRITE: &str = include_str!("../lua/rewrite.lua");
-
-/// What every [`ScriptFunction`](crate::ScriptFunction) can call, for a [`Script`] that calls it too: `script_error(key, reply, command)` and
-/// `refusal(reply, command)` say what a refused command comes to.
-pub const SCRIPT_ERROR: &str = include_str!("../lua/script_error.lua");
 
 /// Reads who holds locks that are an [`Entry`](crate::Entry). Keys: their names. It answers a list for each: `held`, entry,
 /// ms left · `free` · an answer that [`Store::script_error`](crate::Store::script_error) reads.

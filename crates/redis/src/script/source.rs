@@ -7,12 +7,16 @@ use sha1_smol::Sha1;
 /// A Lua script that runs in the server as one atomic step.
 ///
 /// What every script keeps to: it answers with a list of texts, or with one text divided by spaces, and the first is a
-/// word of the script's own (the driver takes a list that starts with `message` for a pub/sub message); it raises no error
-/// after its first write; numbers travel as text; all keys are passed, none is built inside.
+/// word of the script's own (the driver takes a list that starts with `message` for a pub/sub message); numbers travel as text;
+/// all keys are passed, none is built inside. It runs commands by `call`, `read` and `refusal` of `commands.lua`; what these raise,
+/// because the server refused it, is its answer.
 pub struct Script {
     parts: &'static [&'static str],
     text: OnceLock<ScriptText>,
 }
+
+/// Lua that every script can call.
+pub(super) const COMMANDS: &str = include_str!("../lua/commands.lua");
 
 /// The text of a script, and its digest.
 #[derive(Debug)]
@@ -28,7 +32,9 @@ impl Script {
     }
 
     pub(super) fn text(&self) -> &ScriptText {
-        self.text.get_or_init(|| ScriptText::new(self.parts.concat()))
+        let source =
+            || format!("{COMMANDS}local function script()\n{}\nend\nreturn alone(script)", self.parts.concat());
+        self.text.get_or_init(|| ScriptText::new(source()))
     }
 }
 
@@ -58,7 +64,8 @@ mod tests {
     fn a_script_is_known_by_the_digest_that_the_server_computes() {
         static SCRIPT: Script = Script::new(&["return", " 1"]);
         assert_eq!(digest("return 1"), "e0e1f9fabfc9d4800c877a703b823ac0578ff8db");
-        assert_eq!((SCRIPT.text().source.as_str(), &*SCRIPT.text().sha), ("return 1", digest("return 1").as_str()));
-        assert!(format!("{SCRIPT:?}").contains(&digest("return 1")));
+        assert!(SCRIPT.text().source.contains("\nreturn 1\n"));
+        assert_eq!(*SCRIPT.text().sha, digest(&SCRIPT.text().source));
+        assert!(format!("{SCRIPT:?}").contains(&*SCRIPT.text().sha));
     }
 }

@@ -8,45 +8,24 @@ local function confirm(k, a)
   local lock, fence, marker = KEYS[k + 1], KEYS[k + 2], KEYS[k + 3]
   local owner, number, ahead, lifetime = ARGV[a + 1], ARGV[a + 2], ARGV[a + 3], ARGV[a + 4]
 
-  local since, wrong = in_service_since(marker)
-  if not since then
-    return wrong
-  end
-  local held = redis.pcall('GET', lock)
-  if refusal(held, 'GET') then
-    return refusal(held, 'GET')
-  end
-  if type(held) ~= 'string' or string.sub(held, 1, 32) ~= owner then
+  local since = in_service_since(marker)
+  local held = read('GET', lock)
+  if not held or string.sub(held, 1, 32) ~= owner then
     return 'gone'
   end
   if string.match(held, '^%x+ (%d+)') == number then
     return 'fenced'
   end
-  local floor
-  floor, wrong = floor_of(fence, nil, since)
-  if not floor then
-    return wrong
-  end
+  local floor = floor_of(fence, nil, since)
   if floor >= tonumber(number) then
     return string.format('conflict %.0f', floor)
   end
-  local now
-  now, wrong = node_clock()
-  if not now then
-    return wrong
-  end
-  if tonumber(number) > now + ahead then
+  if tonumber(number) > node_clock() + ahead then
     return 'early'
   end
 
-  local written = redis.pcall('SET', fence, number, 'PX', lifetime)
-  if refusal(written, 'SET') then
-    return refusal(written, 'SET')
-  end
+  call('SET', fence, number, 'PX', lifetime)
   local rest = string.match(held, '^%x+ %S+( .*)$') or ' {}'
-  written = redis.pcall('SET', lock, owner .. ' ' .. number .. rest, 'KEEPTTL')
-  if refusal(written, 'SET') then
-    return refusal(written, 'SET')
-  end
+  call('SET', lock, owner .. ' ' .. number .. rest, 'KEEPTTL')
   return 'fenced'
 end

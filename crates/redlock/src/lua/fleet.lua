@@ -16,38 +16,16 @@ end
 local releases, proposal, lifetime = tonumber(ARGV[1]), ARGV[2], ARGV[3]
 local claims = #ARGV - 3 - releases
 local fenced = proposal ~= '-'
-local call, answers = redis.pcall, {}
+local answers = {}
 -- The places of what is not read at once.
 local locks = 1 + releases + (fenced and claims or 0)
 local forced = locks + claims
 
 -- The texts under the first keys: false where there is none, or an entry of another type.
-local texts = call('MGET', unpack(KEYS, 1, locks))
-local unread = refusal(texts, 'MGET')
-
--- What is said to a claim of a key that is not free, whose grant has this floor.
-local function taken(lock, owner, floor, now)
-  local held = call('GET', lock)
-  if type(held) ~= 'string' then
-    return script_error(lock, held and held.err or 'it was there and is not')
-  elseif string.sub(held, 1, 32) == owner then
-    return 'granted ' .. floor .. ' ' .. (string.match(held, '^%x+ (%d+)') or '-')
-  end
-  local left = call('PTTL', lock)
-  if refusal(left, 'PTTL') then
-    return refusal(left, 'PTTL')
-  elseif left < 0 then
-    return 'endless ' .. lock
-  end
-  -- No attempt takes a quarter of a second.
-  local begun = string.match(held, '^%x+ %d+ {"since":(%d+)')
-  local how = begun and now / 16 - begun > 250 and 'taken ' or 'claimed '
-  return how .. string.format('%.0f', left) .. ' ' .. (string.match(held, '^%x%x%x%x%x%x%x%x') or 'foreign')
-end
-
-if unread then
+local done, texts = pcall(call, 'MGET', unpack(KEYS, 1, locks))
+if not done then
   for i = 1, releases + claims do
-    answers[i] = unread
+    answers[i] = refused(texts)
   end
   return { '0', table.concat(answers, '\n') }
 end
@@ -60,14 +38,14 @@ if releases > 0 then
       ours[#ours + 1] = KEYS[1 + i]
       answers[i] = 'held'
     else
-      answers[i] = call('GET', KEYS[forced + i]) == owner and 'forced' or 'gone'
+      answers[i] = redis.pcall('GET', KEYS[forced + i]) == owner and 'forced' or 'gone'
     end
   end
-  local wrong = #ours > 0 and refusal(call('DEL', unpack(ours)), 'DEL')
+  local kept = ours[1] and refusal('DEL', unpack(ours))
   for i = 1, releases do
     if answers[i] == 'held' then
-      local untold = not wrong and refusal(call('PUBLISH', string.sub(KEYS[1 + i], 1, -5) .. 'freed', '1'), 'PUBLISH')
-      answers[i] = wrong or (untold and 'held ' .. untold) or 'held'
+      local untold = not kept and refusal('PUBLISH', string.sub(KEYS[1 + i], 1, -5) .. 'freed', '1')
+      answers[i] = kept or (untold and 'held ' .. untold) or 'held'
     end
   end
 end
@@ -75,44 +53,61 @@ if claims == 0 then
   return { '0', table.concat(answers, '\n') }
 end
 
-local now
-local since, wrong = in_service_since(KEYS[1], texts[1])
-if since then
-  now, wrong = node_clock()
+local now, since
+local function begin()
+  since, now = in_service_since(KEYS[1], texts[1]), node_clock()
 end
-local proposed = now and fenced and tonumber(proposal) or 0
-local begun = now and string.format(' {"since":%.0f', math.floor(now / 16))
+local out_of_service = alone(begin)
+
+-- What is said to a claim of a key that is not free, whose grant has this floor.
+local function taken(lock, owner, floor)
+  local held = call('GET', lock)
+  if not held then
+    raise('refused it was there and is not')
+  elseif string.sub(held, 1, 32) == owner then
+    return 'granted ' .. floor .. ' ' .. (string.match(held, '^%x+ (%d+)') or '-')
+  end
+  local left = call('PTTL', lock)
+  if left < 0 then
+    return 'endless ' .. lock
+  end
+  -- No attempt takes a quarter of a second.
+  local begun = string.match(held, '^%x+ %d+ {"since":(%d+)')
+  local how = begun and now / 16 - begun > 250 and 'taken ' or 'claimed '
+  return how .. string.format('%.0f', left) .. ' ' .. (string.match(held, '^%x%x%x%x%x%x%x%x') or 'foreign')
+end
+
+local proposed = fenced and tonumber(proposal) or 0
+
+-- The first round of one claim.
+local function claim(i, owner, lease, metadata)
+  local lock, floor, number = KEYS[locks + i], '0', '-'
+  local fence, last = KEYS[1 + releases + i], texts[1 + releases + i]
+  if fenced then
+    local least = floor_of(fence, last, since)
+    floor = least > since and last or string.format('%.0f', since)
+    if proposed > least and proposed <= now then
+      number = proposal
+    end
+  end
+  local entry = string.format('%s %s {"since":%.0f', owner, number, math.floor(now / 16)) .. metadata
+  if not call('SET', lock, entry, 'NX', 'PX', lease) then
+    return taken(lock, owner, floor)
+  end
+  local uncounted = number ~= '-' and refusal('SET', fence, number, 'PX', lifetime)
+  if uncounted then
+    redis.pcall('DEL', lock)
+  end
+  return uncounted or 'granted ' .. floor .. ' ' .. number
+end
+
 local lease, metadata
 for i = 1, claims do
-  local owner, floor, number, refused = ARGV[3 + releases + i], '0', '-', wrong
+  local owner = ARGV[3 + releases + i]
   -- Of a claim that is refused, too: the next one may have the same.
   if #owner > 32 then
     owner, lease, metadata = string.match(owner, '^(%x+) (%d+) (.*)$')
   end
-  if now and fenced then
-    local least
-    least, refused = floor_of(KEYS[1 + releases + i], texts[1 + releases + i], since)
-    if least then
-      floor = least > since and texts[1 + releases + i] or string.format('%.0f', since)
-      if proposed > least and proposed <= now then
-        number = proposal
-      end
-    end
-  end
-  if not refused then
-    local lock = KEYS[locks + i]
-    local written = call('SET', lock, owner .. ' ' .. number .. begun .. metadata, 'NX', 'PX', lease)
-    if not written then
-      refused = taken(lock, owner, floor, now)
-    elseif written.err then
-      refused = refusal(written, 'SET')
-    elseif number ~= '-' then
-      refused = refusal(call('SET', KEYS[1 + releases + i], number, 'PX', lifetime), 'SET')
-      if refused then
-        call('DEL', lock)
-      end
-    end
-  end
-  answers[releases + i] = refused or 'granted ' .. floor .. ' ' .. number
+  answers[releases + i] = now and alone(claim, i, owner, lease, metadata) or out_of_service
 end
 return { string.format('%.0f', now or 0), table.concat(answers, '\n') }

@@ -9,27 +9,16 @@
 -- number (the marker is of another version) · foreign, key, type · refused, reply.
 local marker, step, incarnation = KEYS[1], ARGV[1], ARGV[2]
 
-local mark = redis.pcall('GET', marker)
-if type(mark) == 'table' then
-  if string.sub(mark.err, 1, 9) ~= 'WRONGTYPE' then
-    return { 'refused', mark.err .. ' (GET)' }
-  end
-  local kind = redis.pcall('TYPE', marker)
-  return { 'foreign', marker, kind.ok or '' }
-end
-mark = mark or '2 none  0'
+local mark = call('GET', marker) or '2 none  0'
 local version = string.match(mark, '^(%d+) %l+ ')
 if version and version ~= '2' then
-  return { 'version', marker, version }
+  return 'version ' .. marker .. ' ' .. version
 end
 local state, known, since = string.match(mark, '^2 (%l+) (%x*) (%d+)$')
 if not state then
-  return { 'foreign', marker, 'not a marker' }
+  return 'foreign ' .. marker .. ' not a marker'
 end
-local now, wrong = node_clock()
-if not now then
-  return { 'refused', string.sub(wrong, 9) }
-end
+local now = node_clock()
 
 -- 3 s; a healing in the future was begun by a clock that has been set back.
 local is_left = now - tonumber(since) > 48000 or now < tonumber(since)
@@ -45,10 +34,7 @@ elseif step == 'healed' and state == 'healing' and known == incarnation then
   after = 'up'
 end
 if after then
-  local written = redis.pcall('SET', marker, string.format('2 %s %s %.0f', after, known, now))
-  if written.err then
-    return { 'refused', written.err .. ' (SET)' }
-  end
+  call('SET', marker, string.format('2 %s %s %.0f', after, known, now))
   state = after
 end
 

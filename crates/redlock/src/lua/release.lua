@@ -6,17 +6,11 @@ local function release(k, a)
   local lock, forced = KEYS[k + 1], KEYS[k + 2]
   local owner, channel = ARGV[a + 1], ARGV[a + 2]
 
-  local held = redis.pcall('GET', lock)
-  if type(held) == 'string' and string.sub(held, 1, 32) == owner then
-    local refused = refusal(redis.pcall('DEL', lock), 'DEL')
-    if refused then
-      return refused
-    end
-    refused = channel ~= '' and refusal(redis.pcall('PUBLISH', channel, '1'), 'PUBLISH')
-    return refused and 'held ' .. refused or 'held'
-  end
-  if refusal(held, 'GET') then
-    return refusal(held, 'GET')
+  local held = read('GET', lock)
+  if held and string.sub(held, 1, 32) == owner then
+    call('DEL', lock)
+    local untold = channel ~= '' and refusal('PUBLISH', channel, '1')
+    return untold and 'held ' .. untold or 'held'
   end
   return redis.pcall('GET', forced) == owner and 'forced' or 'gone'
 end

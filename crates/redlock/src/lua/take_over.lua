@@ -10,12 +10,8 @@ end
 local lock, forced = KEYS[1], KEYS[2]
 local owner, number, new_owner, lease = ARGV[1], ARGV[2], ARGV[3], ARGV[4]
 
-local held = redis.pcall('GET', lock)
-if type(held) == 'table' and string.sub(held.err, 1, 9) ~= 'WRONGTYPE' then
-  return { 'refused', held.err .. ' (GET)' }
-end
-local has, of, rest = string.match(type(held) == 'string' and held or '', '^(%x+) (%S+)( .*)$')
+local has, of, rest = string.match(read('GET', lock) or '', '^(%x+) (%S+)( .*)$')
 if (has ~= owner and has ~= new_owner) or (of ~= number and of ~= '-') then
-  return { redis.pcall('GET', forced) == owner and 'forced' or 'gone' }
+  return redis.pcall('GET', forced) == owner and 'forced' or 'gone'
 end
 return rewrite(lock, new_owner .. ' ' .. of .. rest, lease)

@@ -4,7 +4,7 @@ use leasehold_testkit::{a_runtime_that_rests_stalls_nobody, needs, test};
 use tokio::task::JoinSet;
 
 use crate::bench::{Nodes, acquire, cycle, fence, lock, once, until};
-use crate::tokens::{FLEET, NODE, SHARED};
+use crate::tokens::{COMMANDS, FLEET, NODE};
 
 const TASKS: usize = 64;
 const CYCLES: usize = 50;
@@ -87,7 +87,7 @@ async fn a_claim_whose_counter_is_none_keeps_no_other_of_its_batch_from_its_leas
     let keys: Vec<&str> = [marker].into_iter().chain(keys.iter().map(String::as_str)).collect();
     let (same, other) = (format!("{a} 60000 ,\"label\":\"one\"}}"), format!("{c} 5000 ,\"label\":\"two\"}}"));
     let words = ["0", "0", "86400000", &same, &b, &other];
-    let script = format!("{SHARED}{NODE}{FLEET}");
+    let script = format!("{COMMANDS}{NODE}{FLEET}");
     let answers = node.ask(&[&["EVAL", &script, "7"], &keys[..], &words].concat()).await;
     let Answer::List(answers) = answers else { panic!("{answers:?}") };
     let lines: Vec<&str> = answers[1].text().lines().collect();

@@ -17,7 +17,7 @@ pub(crate) async fn is_kept_for(server: &Server, counter: &str, retention: Durat
 }
 
 /// What every step may call.
-pub(crate) const SHARED: &str = include_str!("../../../redis/src/lua/script_error.lua");
+pub(crate) const COMMANDS: &str = include_str!("../../../redis/src/lua/commands.lua");
 pub(crate) const NODE: &str = include_str!("../../src/lua/node.lua");
 pub(crate) const FLEET: &str = include_str!("../../src/lua/fleet.lua");
 const CONFIRM: &str = include_str!("../../src/lua/confirm.lua");
@@ -33,13 +33,13 @@ const B: &str = "bbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbb";
 
 /// What one step answers that runs alone.
 async fn ask(server: &Server, function: &str, step: &str, words: &[&str]) -> String {
-    let script = format!("{SHARED}{NODE}{function}\nreturn {step}(0, 0)");
+    let script = format!("{COMMANDS}{NODE}{function}\nreturn alone({step}, 0, 0)");
     server.ask(&[&["EVAL", &script], words].concat()).await.text().to_owned()
 }
 
 /// What a node answers to a claim with this proposal, and its clock.
 async fn claim(server: &Server, owner: &str, proposal: &str) -> (String, u64) {
-    let (script, step) = (format!("{SHARED}{NODE}{FLEET}"), format!("{owner} 60000 }}"));
+    let (script, step) = (format!("{COMMANDS}{NODE}{FLEET}"), format!("{owner} 60000 }}"));
     let words = ["EVAL", &script, "3", MARKER, &fence(KEY), &lock(KEY), "0", proposal, "86400000", &step];
     match server.ask(&words).await {
         Answer::List(answers) => (answers[1].text().to_owned(), answers[0].text().parse().unwrap()),
