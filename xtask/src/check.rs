@@ -2,13 +2,13 @@
 
 use std::process::{Command, ExitCode};
 
+use crate::api::{self, Surface};
 use crate::steps::Steps;
 use crate::tools;
 use crate::workspace::{self, cargo};
 
 const FMT: &[&str] = &["fmt", "--all", "--check"];
 const CLIPPY: &[&str] = &["clippy", "--workspace", "--all-targets", "--all-features", "--", "-D", "warnings"];
-const DOC: &[&str] = &["doc", "--workspace", "--no-deps", "--all-features"];
 /// The rules of this repository, the doc tests of its README, and the book.
 const RULES: &[&str] = &["test", "--quiet", "-p", "leasehold-tests", "-p", "leasehold-book", "--no-fail-fast"];
 
@@ -28,7 +28,7 @@ pub(crate) fn run(install: bool) -> ExitCode {
     }
     steps.run("fmt", cargo().args(FMT));
     steps.run("clippy", cargo().args(CLIPPY));
-    steps.run("doc", cargo().args(DOC).env("RUSTDOCFLAGS", "-Dwarnings"));
+    documentation(&mut steps);
     for feature in FEATURES {
         let lint = ["clippy", "--quiet", "-p", "leasehold", "--no-default-features", "--features", feature];
         steps.run("features", cargo().args(lint).args(["--", "-D", "warnings"]));
@@ -36,6 +36,27 @@ pub(crate) fn run(install: bool) -> ExitCode {
     licences(&mut steps);
     steps.run("rules", cargo().args(RULES));
     steps.end()
+}
+
+/// The documentation, and what it says that each library has.
+fn documentation(steps: &mut Steps) {
+    match api::document() {
+        Ok(mut document) => steps.run("doc", &mut document),
+        Err(why) => steps.note("doc", Err(why)),
+    }
+    Steps::announce("api", "whether each library has what its api.txt says");
+    match api::compare() {
+        Ok(Surface::Same) => steps.note("api", Ok(())),
+        Ok(Surface::Other(lines)) => {
+            println!("{lines}");
+            steps.note(
+                "api",
+                Err("a public interface has changed: if so it shall be, `cargo xtask api` writes it".to_owned()),
+            );
+        }
+        Ok(Surface::Unknown(why)) => steps.skip("api", &why),
+        Err(why) => steps.note("api", Err(why)),
+    }
 }
 
 fn licences(steps: &mut Steps) {

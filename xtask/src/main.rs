@@ -4,6 +4,7 @@
 #![allow(clippy::print_stdout, clippy::print_stderr, reason = "a program for the command line")]
 
 // One module for each command,
+mod api;
 mod bench;
 mod chaos;
 mod check;
@@ -36,6 +37,7 @@ usage: cargo xtask <command>
                                       --deep: also what takes long and finds something rarely
   check [--install]                   format, lints, documents, features, licences, the rules of the repository, the book
                                       --install: first install the programs that are missing
+  api                                 write the public interface of each library into its api.txt
   release [--install]                 what else a release needs: its packages, and its public interface
                                       --install: first install the programs that are missing
   conformance [--seconds N] [--seed S] [BACKEND...] [-- ARG...]
@@ -73,12 +75,16 @@ usage: cargo xtask <command>
 ";
 
 fn main() -> ExitCode {
+    if let Some(ended) = api::as_rustdoc() {
+        return ended;
+    }
     let arguments: Vec<String> = env::args().skip(1).collect();
     let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
     let outcome = match arguments.as_slice() {
         ["test", rest @ ..] if !asks_for_help(rest) => test::run(rest),
         ["check"] => Ok(check::run(false)),
         ["check", "--install"] => Ok(check::run(true)),
+        ["api"] => api::write(),
         ["release"] => Ok(release::run(false)),
         ["release", "--install"] => Ok(release::run(true)),
         ["conformance", rest @ ..] if !asks_for_help(rest) => conformance::run(rest),

@@ -47,7 +47,7 @@ fn interface(steps: &mut Steps) {
         Ok(libraries) => {
             let mut semver = Command::new(program);
             semver.args(["semver-checks", "--all-features", "--baseline-rev", &release]);
-            semver.args(libraries.iter().flat_map(|package| ["-p", package])).current_dir(workspace::root());
+            semver.args(libraries.iter().flat_map(|(package, _)| ["-p", package])).current_dir(workspace::root());
             steps.run("semver", &mut semver);
         }
         Err(why) => steps.note("semver", Err(why)),

@@ -44,8 +44,8 @@ pub(crate) fn packages() -> Result<Vec<(String, String)>, String> {
     Ok(packages)
 }
 
-/// The packages of the libraries that are published.
-pub(crate) fn libraries() -> Result<Vec<String>, String> {
+/// The packages of the libraries that are published, with their folders.
+pub(crate) fn libraries() -> Result<Vec<(String, PathBuf)>, String> {
     let crates = root().join("crates");
     let entries = fs::read_dir(&crates).map_err(|e| format!("{}: {e}", crates.display()))?;
     let mut packages = Vec::new();
@@ -55,7 +55,7 @@ pub(crate) fn libraries() -> Result<Vec<String>, String> {
         if let Some(name) =
             name.filter(|_| folder.join("src/lib.rs").is_file() && !manifest.contains("publish = false"))
         {
-            packages.push(name.trim_matches('"').to_owned());
+            packages.push((name.trim_matches('"').to_owned(), folder));
         }
     }
     packages.sort();
