@@ -7,13 +7,13 @@
 local lock, forced = KEYS[1], KEYS[2]
 local channel, grace, only = ARGV[1], ARGV[2], ARGV[3]
 
-local holder, owner = holder_of(lock)
-local epoch, left = holder[2], holder[4]
+local owner, epoch, metadata = holder(lock, 'metadata')
 if not owner or only ~= '' and only ~= epoch then
   return 'free'
 end
-local kept = string.format('%.0f', math.max(left, 0) + tonumber(grace))
+local was = told(lock, epoch, metadata)
+local kept = string.format('%.0f', math.max(was[4], 0) + tonumber(grace))
 redis.pcall('SET', forced, epoch .. ' ' .. owner, 'PX', kept)
 call('DEL', lock)
-holder[5] = refusal('PUBLISH', channel, '1')
-return holder
+was[5] = refusal('PUBLISH', channel, '1')
+return was

@@ -10,11 +10,8 @@ local function try_acquire(k, a)
   local session, level, lease = ARGV[a + 1], 'level:' .. ARGV[a + 2], ARGV[a + 3]
   local most, lost, metadata = ARGV[a + 4], ARGV[a + 5], ARGV[a + 6]
 
-  local held = call('HMGET', lock, 'owner', 'epoch', level)
-  local owner, epoch, taken = held[1], held[2], held[3]
-  local fields = call('HLEN', lock)
-
-  if is_held(lock, owner, epoch, fields) then
+  local owner, epoch, taken, fields = holder(lock, level)
+  if owner then
     local left = call('PTTL', lock)
     if owner ~= session or (lost ~= '' and tonumber(epoch) <= tonumber(lost)) then
       if left < 0 then
