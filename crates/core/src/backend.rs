@@ -90,7 +90,7 @@ pub trait Backend: fmt::Debug + Send + Sync + 'static {
     /// as it is.
     ///
     /// Idempotent: the release of an owner that the store does not have changes nothing and answers
-    /// [`NotHeld`](LeaseStatus::NotHeld).
+    /// [`NotHeld`](LeaseStatus::NotHeld). The epoch of the grant is `None` where the answer to its claim did not come.
     async fn release(&self, grant: &GrantRef) -> Result<LeaseStatus>;
 
     /// Replaces the owner of a grant by `new_owner`, if the store still has the old one: the store's part of an attach. Only

@@ -69,6 +69,7 @@ const CASES: &[Case] = cases! {
     shared::c01_readers_share [Shared]
     shared::c01_writers_and_readers_exclude_each_other [Shared]
     shared::c01_each_of_many_readers_excludes_writers [Shared]
+    shared::c01_a_writer_waits_for_the_reader_that_stays_longest [Shared, Lease]
     race::c01_readers_and_writers_of_several_lockers_never_overlap [Shared]
 
     owner::c02_a_stranger_can_neither_renew_nor_release
@@ -205,6 +206,7 @@ const CASES: &[Case] = cases! {
     attach::c28_a_detached_lock_is_attached_once [Detach]
     attach::c28_of_two_who_attach_at_once_one_has_the_lock [Detach]
     attach::c28_of_two_processes_that_attach_at_once_one_has_the_lock [Detach, CrossProcess]
+    under_way::c28_a_renewal_beside_a_take_over_spares_the_new_owner [Detach]
     attach::c28_the_next_holder_after_an_attached_lock_has_its_own_texts [Detach]
     attach::c28_the_previous_owner_can_neither_renew_nor_release [Detach]
     attach::c28_an_attach_that_fails_or_is_cancelled_leaves_nothing [Detach]

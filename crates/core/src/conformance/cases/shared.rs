@@ -2,7 +2,7 @@ use std::time::Duration;
 
 use futures::future::join_all;
 
-use super::context::{AMPLE, TestContext, eventually, once, patient, soon};
+use super::context::{AMPLE, TestContext, eventually, once, outlast, patient, soon};
 use crate::conformance::subject::TestClient;
 use crate::conformance::verdict::{Verdict, ensure};
 use crate::{LeaseStatus, LockKey, LockOptions, Mode, Wait};
@@ -63,6 +63,29 @@ pub(super) async fn c01_each_of_many_readers_excludes_writers(context: TestConte
     for reader in &last {
         ours.store.release(reader).await?;
     }
+    theirs.finds_it_free(&key).await?;
+    for _ in 0..64 {
+        ours.claims(&key, Mode::Shared, Duration::from_secs(60)).await?;
+    }
+    let ended = theirs.store.steps().force_release(&key, None).await?;
+    ensure!(ended.holders.len() == 64, "of 64 readers {} were told as ended by force", ended.holders.len());
+    theirs.finds_it_free(&key).await
+}
+
+/// Where a store keeps beside the readers how many there are, or until when, what becomes of one must not count for another.
+pub(super) async fn c01_a_writer_waits_for_the_reader_that_stays_longest(context: TestContext) -> Verdict {
+    let (ours, theirs, key) = (context.client().await?, context.client().await?, context.key());
+    let (brief, long) = (context.brief_ttl(), AMPLE * 3);
+    let stays = ours.claims_briefly(&key, Mode::Shared, brief).await?;
+    let goes = ours.claims_briefly(&key, Mode::Shared, brief).await?;
+    let renewed = ours.store.renew(&stays, long).await?;
+    let stays = if renewed == LeaseStatus::Held { stays } else { ours.claims(&key, Mode::Shared, long).await? };
+    outlast(brief).await;
+    theirs.finds_it_held(&key).await?;
+    // It comes late, and frees nothing.
+    ours.store.release(&goes).await?;
+    theirs.finds_it_held(&key).await?;
+    ours.store.release(&stays).await?;
     theirs.finds_it_free(&key).await
 }
 

@@ -6,7 +6,7 @@ use std::time::Duration;
 use super::context::{AMPLE, TestContext, eventually};
 use crate::conformance::TestClient;
 use crate::conformance::verdict::{Failure, Verdict, ensure};
-use crate::{Attempt, Capability, Claim, GrantRef, LeaseStatus, LockKey, Mode};
+use crate::{Attempt, Capability, Claim, GrantRef, LeaseStatus, LockKey, Mode, OwnerId};
 
 /// Longer than a case.
 const LEASE: Duration = Duration::from_secs(120);
@@ -49,17 +49,11 @@ enum Change {
 }
 
 impl Change {
-    /// Asks until the store has answered.
     async fn is_answered(self, client: &TestClient, grant: &GrantRef) -> Verdict {
-        let limit = client.clock.now().plus(AMPLE);
-        loop {
-            let answer = match self {
-                Self::Release => client.store.release(grant).await.map(drop),
-                Self::ForcedRelease => client.store.steps().force_release(&grant.key, None).await.map(drop),
-            };
-            match answer {
-                Err(error) if error.is_transient() && client.clock.now() < limit => {}
-                answer => return Ok(answer?),
+        match self {
+            Self::Release => until_answered(client, || client.store.release(grant)).await.map(drop),
+            Self::ForcedRelease => {
+                until_answered(client, || client.store.steps().force_release(&grant.key, None)).await.map(drop)
             }
         }
     }
@@ -115,6 +109,39 @@ async fn is_free_after(
     Ok(())
 }
 
+/// Gives a grant to a new owner while a renewal of the old one is under way: the new owner keeps it.
+pub(super) async fn c28_a_renewal_beside_a_take_over_spares_the_new_owner(context: TestContext) -> Verdict {
+    let (ours, theirs) = (context.client().await?, context.client().await?);
+    for round in 0..ROUNDS {
+        for &mode in context.modes() {
+            let (old, [first, second]) = grant(&context, &ours, mode, round).await?;
+            let new = GrantRef { owner: OwnerId::random(), ..old.clone() };
+            let attach = until_answered(&theirs, || theirs.store.steps().take_over(&old, new.owner, LEASE));
+            let ((), taken) =
+                futures::join!(after(first, &ours, Late::Renewal.ends(&ours, &old)), after(second, &theirs, attach));
+            let (taken, kept) = (taken?, until_answered(&theirs, || theirs.store.renew(&new, LEASE)).await?);
+            ensure!(taken == LeaseStatus::Held, "{} was not taken over: {taken:?}", new.key);
+            ensure!(kept == LeaseStatus::Held, "the new owner of {} lost it: {kept:?}", new.key);
+            theirs.store.release(&new).await?;
+        }
+    }
+    Ok(())
+}
+
+/// Asks until the store has answered.
+async fn until_answered<T, F: Future<Output = crate::Result<T>>>(
+    client: &TestClient,
+    mut ask: impl FnMut() -> F,
+) -> Result<T, Failure> {
+    let limit = client.clock.now().plus(AMPLE);
+    loop {
+        match ask().await {
+            Err(error) if error.is_transient() && client.clock.now() < limit => {}
+            answer => return Ok(answer?),
+        }
+    }
+}
+
 /// Asks for a key until it is granted.
 async fn next_grant(client: &TestClient, key: &LockKey) -> Result<GrantRef, Failure> {
     let (claim, limit) = (Claim::new(key, Mode::Exclusive, LEASE), client.clock.now().plus(AMPLE));
@@ -138,13 +165,8 @@ async fn the_next_holder_is_spared(context: &TestContext, [ours, theirs]: [&Test
             next_grant(theirs, &old.key)
         );
         released?;
-        let (next, limit) = (next?, theirs.clock.now().plus(AMPLE));
-        let held = loop {
-            match theirs.store.renew(&next, LEASE).await {
-                Err(error) if error.is_transient() && theirs.clock.now() < limit => {}
-                answer => break answer?,
-            }
-        };
+        let next = next?;
+        let held = until_answered(theirs, || theirs.store.renew(&next, LEASE)).await?;
         ensure!(held == LeaseStatus::Held, "the next holder of {} lost it: {held:?}", next.key);
         theirs.store.release(&next).await?;
     }
