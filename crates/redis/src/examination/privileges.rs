@@ -35,7 +35,7 @@ pub(super) async fn examine(
     };
     let slot = Target::Slot(redis_keyslot(key.as_bytes()));
     let commands = || needs.commands.iter().chain(needs.spare);
-    let full: Vec<String> = commands().map(|command| example(command, &channel)).collect();
+    let full: Vec<String> = commands().map(|command| example(command)).collect();
     let words: Vec<&str> = [SCRIPT, "1", &key].into_iter().chain(full.iter().map(String::as_str)).collect();
     let denied = match ask(connection, "EVAL", &words, slot.clone()).await {
         Ok(Value::Array(places)) => places,
@@ -97,19 +97,11 @@ fn has_channel(command: &str) -> bool {
     matches!(command, "publish" | "subscribe")
 }
 
-/// A command of this name, with `@` for the key.
-fn example(command: &str, channel: &str) -> String {
-    match command {
-        "eval" | "evalsha" => format!("{command} x 0"),
-        "time" | "ping" | "info" => command.to_owned(),
-        "scan" => "scan 0".to_owned(),
-        "publish" => format!("publish {channel} x"),
-        "subscribe" | "unsubscribe" => format!("{command} {channel}"),
-        "hset" => "hset @ x x".to_owned(),
-        "set" | "pexpire" | "hget" | "hmget" | "hdel" => format!("{command} @ 1"),
-        _ => match command.split_once('|') {
-            Some((container, sub)) => format!("{container} {sub} {channel}"),
-            None => format!("{command} @"),
-        },
+/// A command of this name, with `@` for the key or the channel: how many words a command takes is not asked.
+fn example(command: &str) -> String {
+    match command.split_once('|') {
+        Some((container, sub)) => format!("{container} {sub} @"),
+        None if command.starts_with("eval") => format!("{command} x 0"),
+        None => format!("{command} @"),
     }
 }

@@ -203,6 +203,20 @@ mod tests {
     }
 
     #[test]
+    fn controls_are_written_as_escapes() {
+        for text in (0..0x20_u8).map(|control| format!("{}a ", char::from(control))) {
+            assert_eq!(serde_json::from_str::<String>(&quoted(&text)).unwrap(), text);
+        }
+    }
+
+    #[test]
+    fn what_divides_values_is_none() {
+        for wrong in [r#"{"k":,}"#, r#"{"k"::1}"#, r#"{"k":,"l":"m"}"#, r#"{"k"::"m"}"#, r#"{"k":]}"#] {
+            assert_eq!(string_members(wrong), None, "{wrong}");
+        }
+    }
+
+    #[test]
     fn escapes_are_read() {
         let read = |value: &str| string_members(&format!("{{\"k\":\"{value}\"}}")).map(|members| members[0].1.clone());
         assert_eq!(read(r#"\"\\\/\b\f\n\r\t\u00e9"#).unwrap(), "\"\\/\u{8}\u{c}\n\r\té");

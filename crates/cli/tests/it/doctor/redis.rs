@@ -136,11 +136,16 @@ fn entries_of_others_under_the_names_of_locks_are_found_and_deleted_by_the_cure(
         );
         held.end();
     }
-    let many: Vec<_> = (0..9).map(|number| format!(" {{leasehold:{number}}}:lock x")).collect();
-    let many = format!("MSET{}", many.concat());
-    send(&server, &many);
-    let said = doctor(&server.url(), &[]);
-    assert_eq!(said.bad("foreign-entry").len(), 6, "five, and how many more: {said:?}");
+    let held = Place::at(&server.url()).hold("k");
+    let looked = doctor(&server.url(), &[]);
+    assert!(format!("{looked:?}").contains("nobody else's among 2 entries"), "its lock and its counter: {looked:?}");
+    held.end();
+    for (names, told) in [(0..5, 5), (0..9, 6)] {
+        let many: Vec<_> = names.map(|number| format!(" {{leasehold:{number}}}:lock x")).collect();
+        send(&server, &format!("MSET{}", many.concat()));
+        let said = doctor(&server.url(), &[]);
+        assert_eq!(said.bad("foreign-entry").len(), told, "five, and how many more, if any: {said:?}");
+    }
 }
 
 #[test]

@@ -16,7 +16,7 @@ use proptest::strategy::{Strategy, ValueTree};
 use tokio::runtime::Handle;
 
 use self::judge::Wrong;
-use self::play::{End, Play};
+use self::play::{End, OPERATOR, Play};
 pub(super) use self::script::ENDINGS;
 use self::script::{Move, script};
 use super::TestClient;
@@ -59,7 +59,10 @@ fn seconds() -> Duration {
 /// Asks scripts of each key until the time is over.
 pub(super) async fn c01_any_script_of_steps_is_answered_as_the_contract_says(context: TestContext) -> Verdict {
     let claims = context.subject.capabilities();
-    let clients = [context.client().await?, context.client().await?, context.client().await?].map(Arc::new);
+    let mut clients = Vec::new();
+    for _ in 0..=OPERATOR {
+        clients.push(Arc::new(context.client().await?));
+    }
     let mut seed = from_environment(SEED).unwrap_or_else(rand::random);
     let (clock, mut unclear, mut asked) = (Clock::system(), 0, 0);
     let over = clock.now().plus(seconds());

@@ -21,6 +21,14 @@ use crate::{
 /// How long a notification may take on a busy machine.
 const HEARD_WITHIN: Duration = Duration::from_secs(10);
 
+/// The client that ends locks by force, and claims none: an engine tells those of its own callers whose lease it ended itself.
+pub(super) const OPERATOR: usize = 3;
+
+/// The client that is meant. Those before the operator are counted round.
+fn place(by: usize) -> usize {
+    if by == OPERATOR { by } else { by % OPERATOR }
+}
+
 /// How a script ended before its end.
 #[derive(Debug)]
 pub(super) enum End {
@@ -89,7 +97,7 @@ impl Play {
         for step in moves {
             self.one(step).await?;
         }
-        self.ask(0, Step::Force(None)).await.map(drop)
+        self.ask(OPERATOR, Step::Force(None)).await.map(drop)
     }
 
     async fn one(&mut self, step: &Move) -> Played {
@@ -116,10 +124,10 @@ impl Play {
             },
             Move::TakeOver { of, by, ttl, again } => self.take_over(*of, *by, ttl.of(&self.claims), *again).await,
             Move::Downgrade { of, ttl, text } => self.downgrade(*of, *ttl, *text).await,
-            Move::Force(None) => self.ask(self.operator(), Step::Force(None)).await.map(drop),
+            Move::Force(None) => self.ask(OPERATOR, Step::Force(None)).await.map(drop),
             Move::Force(Some(which)) => match self.which(*which).and_then(|had| had.grant.epoch) {
                 Some(epoch) if self.claims.has(Capability::Fencing) => {
-                    self.ask(self.operator(), Step::Force(Some(epoch))).await.map(drop)
+                    self.ask(OPERATOR, Step::Force(Some(epoch))).await.map(drop)
                 }
                 _ => Ok(()),
             },
@@ -143,11 +151,6 @@ impl Play {
     fn for_the_owner(&self, by: usize) -> usize {
         let is_anybodys = self.claims.has(Capability::Lease) && !self.claims.has(Capability::Reentrancy);
         by + if is_anybodys { self.had.len() } else { 0 }
-    }
-
-    /// Another client than the last holder: an engine tells those of its own callers whose lease it ended itself.
-    fn operator(&self) -> usize {
-        self.had.last().map_or(0, |had| had.by + 1)
     }
 
     /// The time to ten milliseconds before the next end of a lease, if a script can wait so long.
@@ -262,7 +265,7 @@ impl Play {
     async fn awaits(&mut self, mode: Mode, ended: Ended, ttl: Duration, beside: Beside) -> Played {
         let in_the_way = self.in_the_way(mode);
         let Some(last) = in_the_way.last().cloned() else { return Ok(()) };
-        let by = (last.by + 1) % self.clients.len();
+        let by = (last.by + 1) % OPERATOR;
         let other = if matches!(beside, Beside::Nobody) { None } else { Some(self.subscribe(by + 1).await?) };
         let mut listener = self.subscribe(by).await?;
         let (claim, joined) = (Claim { waits: true, ..Claim::new(&self.key, mode, ttl) }, self.clock.now());
@@ -315,7 +318,7 @@ impl Play {
         let in_the_way = self.in_the_way(Mode::Exclusive);
         let Some(last) = in_the_way.last().cloned() else { return Ok(()) };
         let (joined, mut line) = (self.clock.now(), VecDeque::<Placed>::new());
-        for by in (last.by + 1..).take(waiting) {
+        for by in (last.by + 1..).take(waiting).map(|by| by % OPERATOR) {
             let claim = Claim { waits: true, ..Claim::new(&self.key, Mode::Exclusive, ttl) };
             let told = self.ask(by, Step::Claim(claim.clone())).await?;
             match told {
@@ -336,7 +339,7 @@ impl Play {
         self.end(&last, Mode::Exclusive, ended).await?;
         while let Some((by, claim, lease, retry_in)) = line.pop_front() {
             if let Some((by, behind, ..)) = line.back() {
-                let store = Arc::clone(&self.clients[by % self.clients.len()].store);
+                let store = Arc::clone(&self.clients[place(*by)].store);
                 let answer = carry_out(store.steps(), &self.key, &Step::Claim(behind.clone())).await;
                 let told = self.describe(*by, &Step::Claim(behind.clone()), &answer);
                 let _ = writeln!(self.told, "{told}");
@@ -366,7 +369,7 @@ impl Play {
         let (Some((by, behind, ..)), Answer::Attempt(Attempt::Granted { epoch })) = (line.back(), served) else {
             return Ok(());
         };
-        let store = Arc::clone(&self.clients[by % self.clients.len()].store);
+        let store = Arc::clone(&self.clients[place(*by)].store);
         let answer = carry_out(store.steps(), &self.key, &Step::Claim(behind.clone())).await;
         let told = self.describe(*by, &Step::Claim(behind.clone()), &answer);
         let _ = writeln!(self.told, "{told}");
@@ -400,11 +403,11 @@ impl Play {
     /// Ends what is in the way.
     async fn end(&mut self, last: &Had, mode: Mode, ended: Ended) -> Played {
         if matches!(ended, Ended::Forced) {
-            return self.ask(self.operator(), Step::Force(None)).await.map(drop);
+            return self.ask(OPERATOR, Step::Force(None)).await.map(drop);
         }
         let step = match (ended, last.grant.epoch) {
             (Ended::ForcedByToken, Some(epoch)) if self.claims.has(Capability::Fencing) => {
-                return self.ask(self.operator(), Step::Force(Some(epoch))).await.map(drop);
+                return self.ask(OPERATOR, Step::Force(Some(epoch))).await.map(drop);
             }
             (Ended::Downgraded, _) if mode == Mode::Shared && last.grant.mode == Mode::Exclusive => {
                 let claim = Claim::new(&self.key, Mode::Shared, Duration::from_secs(60));
@@ -418,7 +421,7 @@ impl Play {
     }
 
     async fn subscribe(&mut self, by: usize) -> Played<Subscribed> {
-        let by = by % self.clients.len();
+        let by = place(by);
         let store = Arc::clone(&self.clients[by].store);
         let subscribed = store.subscribe(&self.key).await;
         let mut subscription = self.answered("subscribe", subscribed)?;
@@ -436,7 +439,7 @@ impl Play {
     }
 
     async fn look(&mut self, by: usize, listed: bool) -> Played {
-        let store = Arc::clone(&self.clients[by % self.clients.len()].store);
+        let store = Arc::clone(&self.clients[place(by)].store);
         let sent = self.clock.now();
         let (what, holders) = if listed {
             ("list", listing(store.steps(), &self.key).await)
@@ -459,7 +462,7 @@ impl Play {
 
     /// The same of a claim that the store may have granted before it was asked: for this lease, and not before this moment.
     async fn ask_as(&mut self, by: usize, step: Step, granted: Option<(Claim, Moment)>) -> Played<Answer> {
-        let by = by % self.clients.len();
+        let by = place(by);
         // An attempt that came too soon may have left a part of the lease.
         let sent = self.clock.now();
         let limit = sent.plus(WITHIN);

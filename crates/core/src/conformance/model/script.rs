@@ -227,7 +227,7 @@ fn a_move(claims: &Capabilities, mut drawn: Drawn) -> BoxedStrategy<Move> {
     let (shared, lease) = (claims.has(Capability::Shared), claims.has(Capability::Lease));
     let sessions = claims.has(Capability::Reentrancy);
     let readers = if shared { drawn.of([1, 1, 1, 9]) } else { 0 };
-    let mode = Union::new_weighted(vec![(1, Just(Mode::Exclusive)), (readers, Just(Mode::Shared))]);
+    let mode = one_of([(1, Just(Mode::Exclusive).boxed()), (readers, Just(Mode::Shared).boxed())]);
     let near = one_of([
         (6, Just(None).boxed()),
         (u32::from(!sessions), (0..16_usize).prop_map(|byte| Some(Near::Owner(byte))).boxed()),
