@@ -30,32 +30,29 @@ pub(crate) fn backends() -> Result<Vec<Backend>, String> {
 
 /// Every package below `crates` that has tests, with its folder from the root.
 pub(crate) fn packages() -> Result<Vec<(String, String)>, String> {
-    let crates = root().join("crates");
-    let entries = fs::read_dir(&crates).map_err(|e| format!("{}: {e}", crates.display()))?;
-    let mut packages = Vec::new();
-    for name in entries.filter_map(Result::ok).filter_map(|entry| entry.file_name().into_string().ok()) {
-        let manifest = fs::read_to_string(crates.join(&name).join("Cargo.toml")).unwrap_or_default();
-        let package = manifest.lines().find_map(|line| line.strip_prefix("name = "));
-        if let Some(package) = package.filter(|_| !manifest.contains("proc-macro = true")) {
-            packages.push((package.trim_matches('"').to_owned(), format!("crates/{name}")));
-        }
-    }
-    packages.sort();
-    Ok(packages)
+    let with_tests = manifests()?.into_iter().filter(|(_, _, manifest)| !manifest.contains("proc-macro = true"));
+    Ok(with_tests.map(|(package, folder, _)| (package, format!("crates/{folder}"))).collect())
 }
 
 /// The packages of the libraries that are published, with their folders.
 pub(crate) fn libraries() -> Result<Vec<(String, PathBuf)>, String> {
+    let folders = manifests()?
+        .into_iter()
+        .map(|(package, folder, manifest)| (package, root().join("crates").join(folder), manifest));
+    let published = folders
+        .filter(|(_, folder, manifest)| folder.join("src/lib.rs").is_file() && !manifest.contains("publish = false"));
+    Ok(published.map(|(package, folder, _)| (package, folder)).collect())
+}
+
+/// The packages below `crates`: the name of each, its folder there, and its manifest.
+fn manifests() -> Result<Vec<(String, String, String)>, String> {
     let crates = root().join("crates");
     let entries = fs::read_dir(&crates).map_err(|e| format!("{}: {e}", crates.display()))?;
     let mut packages = Vec::new();
-    for folder in entries.filter_map(Result::ok).map(|entry| entry.path()) {
-        let manifest = fs::read_to_string(folder.join("Cargo.toml")).unwrap_or_default();
-        let name = manifest.lines().find_map(|line| line.strip_prefix("name = "));
-        if let Some(name) =
-            name.filter(|_| folder.join("src/lib.rs").is_file() && !manifest.contains("publish = false"))
-        {
-            packages.push((name.trim_matches('"').to_owned(), folder));
+    for folder in entries.filter_map(Result::ok).filter_map(|entry| entry.file_name().into_string().ok()) {
+        let manifest = fs::read_to_string(crates.join(&folder).join("Cargo.toml")).unwrap_or_default();
+        if let Some(package) = manifest.lines().find_map(|line| line.strip_prefix("name = ")) {
+            packages.push((package.trim_matches('"').to_owned(), folder, manifest));
         }
     }
     packages.sort();
