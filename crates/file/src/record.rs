@@ -60,8 +60,9 @@ impl From<Mode> for ModeName {
     }
 }
 
-/// The directory with the records of a key's readers. Each record is a file named `EPOCH.SESSION`; no two readers ever have
-/// the same epoch.
+/// The directory with the records of a key's readers. Each record is a file named `EPOCH-INODE.SESSION`. No two readers of one lock
+/// file have the same epoch. A claim on a lock file that was replaced can draw an epoch that is drawn again on the next file: without
+/// the inode, it would then remove the record of the reader that was granted it.
 #[derive(Debug)]
 pub(crate) struct ReaderFiles {
     dir: PathAt,
@@ -74,7 +75,7 @@ impl ReaderFiles {
 
     /// Writes the record of a reader. Dropping the result removes the file.
     pub(crate) fn write(&self, record: &Record<'_>) -> Result<ReaderFile> {
-        let path = self.dir.below(&format!("{}.{}", record.epoch, record.session));
+        let path = self.dir.below(&format!("{}-{}.{}", record.epoch, record.file, record.session));
         let mut opened = OpenFile::at(&path, For::Creating)?;
         if opened.is_none() {
             self.dir.create_dir()?;
@@ -125,7 +126,7 @@ impl ReaderFiles {
             .names()?
             .into_iter()
             .filter_map(|name| {
-                let (_epoch, session) = name.split_once('.')?;
+                let (_of_the_grant, session) = name.split_once('.')?;
                 Some((self.dir.below(&name), session.to_owned()))
             })
             .collect())
@@ -140,5 +141,35 @@ impl Drop for ReaderFile {
     fn drop(&mut self) {
         // If it cannot be removed, it counts for nothing once its session ends.
         self.0.remove();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::open_dir::OpenDir;
+
+    #[test]
+    fn a_claim_that_came_to_nothing_takes_away_its_own_record_alone() {
+        let dir = tempfile::tempdir().unwrap();
+        let readers = ReaderFiles::new(OpenDir::open(dir.path()).unwrap().path_to("k.readers"));
+        let on = |inode| Record {
+            session: "s".into(),
+            mode: ModeName::Shared,
+            pid: 1,
+            label: None,
+            reason: None,
+            epoch: 7,
+            since: 0,
+            file: inode,
+        };
+        // The second claim draws the epoch of the first one, whose lock file was replaced meanwhile.
+        let lock = FileId::found_at(dir.path()).unwrap().unwrap();
+        let (replaced, now) = (on(lock.inode + 1), on(lock.inode));
+        let (replaced, granted) = (readers.write(&replaced).unwrap(), readers.write(&now).unwrap());
+        drop(replaced);
+        assert_eq!(readers.live(lock, |_| Ok(true)).unwrap(), [now]);
+        drop(granted);
+        assert_eq!(readers.live(lock, |_| Ok(true)).unwrap(), []);
     }
 }
