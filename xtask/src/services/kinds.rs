@@ -89,7 +89,7 @@ impl Service for MariaDb {
     }
 
     fn start(&self, site: &Site) -> Result<Running, String> {
-        let settings = Settings::arguments(&["--max-connections=500"]);
+        let settings = Settings::arguments(&["--max-connections=1000"]);
         let server = mariadb::start(&site.folder, &settings, site.lifetime)?;
         Ok(Running { url: mariadb::url(server.port()), processes: vec![server] })
     }

@@ -35,6 +35,12 @@ pub trait Fixture: Send + Sync + 'static {
         self.connect(namespace).await
     }
 
+    /// Whether a signal means that it is its waiter's turn, as with a line of locks in the store. By default it means that the key may
+    /// have been freed, and every waiter hears it: then the suite's model listens, too.
+    fn signals_in_turn(&self) -> bool {
+        false
+    }
+
     /// Environment variables with which a helper process builds a fixture for the same store.
     fn environment(&self) -> Vec<(String, String)> {
         Vec::new()

@@ -21,6 +21,10 @@ pub trait Subject: Send + Sync + 'static {
     async fn available(&self) -> std::result::Result<(), String>;
     /// Connects a client in this namespace, with this clock for its deadlines and these limits for local hand-offs.
     async fn client(&self, namespace: &str, clock: Clock, local_handoff: LocalHandoff) -> Result<TestClient>;
+    /// See [`Fixture::signals_in_turn`].
+    fn signals_in_turn(&self) -> bool {
+        false
+    }
     /// See [`Fixture::environment`].
     fn environment(&self) -> Vec<(String, String)>;
 }
@@ -111,6 +115,10 @@ impl<F: Fixture> Subject for Unshared<F> {
         Ok(TestClient::new(self.0.connect_at(namespace, &clock).await?, clock, local_handoff))
     }
 
+    fn signals_in_turn(&self) -> bool {
+        self.0.signals_in_turn()
+    }
+
     fn environment(&self) -> Vec<(String, String)> {
         self.0.environment()
     }
@@ -128,6 +136,10 @@ impl<F: Fixture<Backend: SharedBackend>> Subject for Shareable<F> {
 
     async fn client(&self, namespace: &str, clock: Clock, local_handoff: LocalHandoff) -> Result<TestClient> {
         Ok(TestClient::with_readers(self.0.connect_at(namespace, &clock).await?, clock, local_handoff))
+    }
+
+    fn signals_in_turn(&self) -> bool {
+        self.0.signals_in_turn()
     }
 
     fn environment(&self) -> Vec<(String, String)> {

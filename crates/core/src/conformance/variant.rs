@@ -45,6 +45,10 @@ impl Subject for Variant {
         self.subject.client(namespace, clock, local_handoff).await
     }
 
+    fn signals_in_turn(&self) -> bool {
+        self.subject.signals_in_turn()
+    }
+
     fn environment(&self) -> Vec<(String, String)> {
         let variant = (VARIABLE.to_owned(), self.name.to_owned());
         self.subject.environment().into_iter().chain([variant]).collect()

@@ -43,4 +43,8 @@ impl Fixture for Mysql {
         let builder = MysqlUnique::builder().url(url).namespace(namespace).group_commit(self.group_commit);
         builder.advisory_queue(self.advisory_queue).backend().await
     }
+
+    fn signals_in_turn(&self) -> bool {
+        self.advisory_queue
+    }
 }

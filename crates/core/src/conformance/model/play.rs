@@ -32,8 +32,8 @@ fn place(by: usize) -> usize {
 /// How a script ended before its end.
 #[derive(Debug)]
 pub(super) enum End {
-    /// The store failed for a moment; what it did is not known.
-    Unclear,
+    /// The store failed for a moment, in this way; what it did is not known.
+    Unclear(String),
     /// An answer that the contract does not allow, and the script until there.
     Wrong(Wrong, String),
 }
@@ -287,7 +287,7 @@ impl Play {
             && self.clock.now().since(joined) > retry_in
         {
             // A place that nobody confirms may be lost.
-            return Err(End::Unclear);
+            return Err(too_late());
         }
         for heard in std::iter::once(&mut listener).chain(&mut other) {
             self.hears(heard, claim.owner).await?;
@@ -345,7 +345,7 @@ impl Play {
                 let _ = writeln!(self.told, "{told}");
                 // A place that nobody confirms may be lost.
                 if self.clock.now().since(joined) > retry_in {
-                    return Err(End::Unclear);
+                    return Err(too_late());
                 }
                 if matches!(answer, Ok(Answer::Attempt(Attempt::Granted { .. }))) {
                     let why = format!("{} waits in front of it", self.judge.name(claim.owner));
@@ -514,7 +514,7 @@ impl Play {
     fn answered<T>(&mut self, told: &str, answer: Result<T, Error>) -> Played<T> {
         answer.map_err(|error| {
             if error.is_transient() {
-                return End::Unclear;
+                return End::Unclear(error.to_string());
             }
             let _ = writeln!(self.told, "{told}");
             End::Wrong(Wrong { clause: "C12", why: format!("a store that is there said {error:?}") }, self.told.clone())
@@ -556,6 +556,10 @@ impl Play {
         };
         format!("{asked} by client {by} → {answered}")
     }
+}
+
+fn too_late() -> End {
+    End::Unclear("a position was not confirmed in time".to_owned())
 }
 
 fn near(owner: OwnerId, byte: usize) -> OwnerId {

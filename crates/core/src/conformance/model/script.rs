@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use proptest::collection::vec;
-use proptest::prelude::{Just, Strategy, any, prop_oneof};
+use proptest::prelude::{Just, Rng, Strategy, any, prop_oneof};
 use proptest::strategy::{BoxedStrategy, Union};
 use proptest::test_runner::{Config, RngAlgorithm, TestRng, TestRunner};
 
@@ -195,20 +195,39 @@ pub(in crate::conformance) const ENDINGS: [&str; 34] = [
     "bubanxn",
 ];
 
-/// The script with this seed.
+/// The script with this seed. How often it has each kind of move, if at all, is drawn for each script: of scripts that all have every
+/// kind, few have much of one, as many readers at once (Groce et al., "Swarm testing", ISSTA 2012).
 pub(super) fn script(seed: u64, claims: &Capabilities) -> (TestRunner, BoxedStrategy<Vec<Move>>) {
     let mut bytes = [0; 32];
     bytes[..8].copy_from_slice(&seed.to_le_bytes());
     let random = TestRng::from_seed(RngAlgorithm::ChaCha, &bytes);
     let config = Config { failure_persistence: None, ..Config::default() };
-    (TestRunner::new_with_rng(config, random), vec(a_move(claims), 1..28).boxed())
+    let mut runner = TestRunner::new_with_rng(config, random);
+    let drawn = Drawn(runner.rng().next_u64());
+    (runner, vec(a_move(claims, drawn), 1..28).boxed())
 }
 
-fn a_move(claims: &Capabilities) -> BoxedStrategy<Move> {
+/// What a script has much of: two bits for each choice.
+struct Drawn(u64);
+
+impl Drawn {
+    fn of(&mut self, weights: [u32; 4]) -> u32 {
+        let drawn = weights[(self.0 & 3) as usize];
+        self.0 >>= 2;
+        drawn
+    }
+
+    /// Whether there are moves of a kind, and how many.
+    fn some(&mut self, weight: u32) -> u32 {
+        weight * self.of([0, 1, 1, 4])
+    }
+}
+
+fn a_move(claims: &Capabilities, mut drawn: Drawn) -> BoxedStrategy<Move> {
     let (shared, lease) = (claims.has(Capability::Shared), claims.has(Capability::Lease));
     let sessions = claims.has(Capability::Reentrancy);
-    let mode = if shared { vec![Mode::Shared, Mode::Exclusive] } else { vec![Mode::Exclusive] };
-    let mode = proptest::sample::select(mode);
+    let readers = if shared { drawn.of([1, 1, 1, 9]) } else { 0 };
+    let mode = one_of([(1, Just(Mode::Exclusive).boxed()), (readers, Just(Mode::Shared).boxed())]);
     let near = one_of([
         (6, Just(None).boxed()),
         (u32::from(!sessions), (0..16_usize).prop_map(|byte| Some(Near::Owner(byte))).boxed()),
@@ -261,7 +280,6 @@ fn a_move(claims: &Capabilities) -> BoxedStrategy<Move> {
     });
     let when = |claimed: bool, weight: u32| if claimed { weight } else { 0 };
     let moves = [
-        (8, claim.boxed()),
         (4, vec((which.clone(), Ttl::any()), 1..4).prop_map(Move::Renew).boxed()),
         (4, which.clone().prop_map(Move::Release).boxed()),
         (when(claims.has(Capability::Detach), 3), take_over.boxed()),
@@ -274,7 +292,8 @@ fn a_move(claims: &Capabilities) -> BoxedStrategy<Move> {
         (when(lease, 3), until.prop_map(Move::Wait).boxed()),
         (when(lease, 2), (by, poll).prop_map(|(by, poll)| Move::Edge(by, poll)).boxed()),
     ];
-    one_of(moves)
+    let moves = moves.map(|(weight, kind)| (drawn.some(weight), kind));
+    one_of(moves.into_iter().chain([(8, claim.boxed())]))
 }
 
 /// One of these that has a weight.
