@@ -77,8 +77,6 @@ pub(super) const MUTANTS: &[Mutant] = mutants! {
         "now.plus(renewal.ttl)" => "now.plus(renewal.ttl / 2)";
     "memory": "a release frees all readers" in REFERENCE,
         "self.leases.retain(|lease| lease.owner != grant.owner);" => "let _ = grant.owner; self.leases.clear();";
-    "memory": "a renewal shortens the lease" in REFERENCE,
-        "lease.ends = lease.ends.or_later(ends);\n                LeaseStatus::Held\n            }\n            None => self.why_gone(grant),\n        }\n    }\n\n    /// Ends" => "lease.ends = ends;\n                LeaseStatus::Held\n            }\n            None => self.why_gone(grant),\n        }\n    }\n\n    /// Ends";
     "memory": "who has expired is shown" in MEMORY,
         "leases.iter().filter(|lease| lease.ends > now).map(" => "leases.iter().map(";
     "memory": "a listing shows namespaces that begin alike" in MEMORY,
@@ -133,6 +131,8 @@ pub(super) const MUTANTS: &[Mutant] = mutants! {
     "file": "a listing has one page" in "crates/file/src/admin.rs",
         "page.next = Some(Cursor(stem.clone()));" => "";
 
+    "redis-single": "the model says that a renewal shortens the lease" in REFERENCE,
+        "lease.ends = lease.ends.or_later(ends);\n                LeaseStatus::Held\n            }\n            None => self.why_gone(grant),\n        }\n    }\n\n    /// Ends" => "lease.ends = ends;\n                LeaseStatus::Held\n            }\n            None => self.why_gone(grant),\n        }\n    }\n\n    /// Ends";
     "redis-single": "a claim that is repeated is told that it is busy" in "crates/redis-single/src/lua/try_acquire.lua",
         "string.sub(held, 1, 32) == owner" => "string.sub(held, 1, 31) == owner";
     "redis-single": "a grant lasts twice as long as asked" in ENTRY_LUA,
