@@ -21,25 +21,6 @@ fn knows_nothing(play: &mut Play) {
 }
 
 #[test]
-fn of_an_engine_that_is_gone_no_waiter_is_left_and_no_claim() {
-    let (mut play, gone) = Play::with(PLAIN);
-    play.waits(gone, "a");
-    play.claim();
-    play.ask(|state, _| state.remove(gone));
-    knows_nothing(&mut play);
-}
-
-#[test]
-fn of_an_engine_that_is_gone_no_lease_is_left_and_no_offer() {
-    let (mut play, gone) = Play::with(PLAIN);
-    play.waits(gone, "a");
-    let (request, _) = play.claim();
-    play.grant(request, 2);
-    play.ask(|state, _| state.remove(gone));
-    knows_nothing(&mut play);
-}
-
-#[test]
 fn of_an_engine_that_is_gone_no_release_is_left_and_no_attach() {
     let (mut play, gone) = Play::with(PLAIN);
     let held = play.holds(gone, "a", 2);
@@ -71,24 +52,6 @@ fn what_another_engine_has_of_a_key_stays_when_one_is_gone() {
 }
 
 #[test]
-fn a_closed_engine_is_idle_with_the_last_answer() {
-    let (mut play, member) = Play::with(PLAIN);
-    play.waits(member, "a");
-    play.waits(member, "b");
-    let (request, _) = play.claim();
-    assert!(!play.state.is_idle(member));
-    play.apply(Event::Close(member));
-    assert!(idle(&mut play).is_empty(), "the claim is not answered");
-    play.grant(request, 2);
-    let (request, _) = play.release();
-    assert!(!play.state.is_idle(member), "the release is not answered");
-    idle(&mut play);
-    play.released(request, Ok(LeaseStatus::Held));
-    assert_eq!(idle(&mut play), [member]);
-    assert!(play.state.is_idle(member));
-}
-
-#[test]
 fn a_closed_engine_that_waits_no_longer_is_idle_at_once() {
     let (mut play, member) = Play::with(PLAIN);
     let other = play.state.add(PLAIN);
@@ -103,18 +66,6 @@ fn a_closed_engine_that_waits_no_longer_is_idle_at_once() {
     assert_eq!(idle(&mut play), [member]);
     play.pass(Duration::from_secs(20));
     assert!(play.releases().is_empty());
-}
-
-#[test]
-fn an_engine_with_nothing_under_way_is_idle_and_nobody_is_told() {
-    let (mut play, member) = Play::with(PLAIN);
-    let held = play.holds(member, "a", 2);
-    assert!(play.state.is_idle(member));
-    play.release_guard(held.guard, None);
-    let (request, _) = play.release();
-    play.released(request, Ok(LeaseStatus::Held));
-    assert!(play.state.is_idle(member));
-    assert!(idle(&mut play).is_empty());
 }
 
 #[test]
@@ -167,60 +118,6 @@ fn a_guard_that_asks_for_a_renewal_or_detaches_hears_whether_it_is_held() {
 }
 
 #[test]
-fn a_subscription_is_wanted_as_long_as_somebody_waits() {
-    let (mut play, member) = Play::with(Traits { notifies: true, ..PLAIN });
-    let id = play.waits(member, "a");
-    let (request, _) = play.claim();
-    play.answer(request, Ok(BUSY));
-    let listen = play.one("a subscription", |action| match action {
-        Action::Send { request: Request::Subscribe(request, _), .. } => Some(*request),
-        _ => None,
-    });
-    assert!(play.state.is_subscribed(listen));
-    assert!(!play.state.is_subscribed(request));
-    play.apply(Event::Leave(key(), id));
-    assert!(!play.state.is_subscribed(listen));
-}
-
-#[test]
-fn of_an_engine_that_is_gone_no_claim_of_one_who_left_is_left() {
-    let (mut play, gone) = Play::with(PLAIN);
-    let id = play.waits(gone, "a");
-    play.claim();
-    play.apply(Event::Leave(key(), id));
-    play.ask(|state, _| state.remove(gone));
-    knows_nothing(&mut play);
-}
-
-#[test]
-fn of_an_engine_that_is_gone_no_single_release_or_attach_is_left() {
-    let (mut play, gone) = Play::with(PLAIN);
-    let held = play.holds(gone, "a", 2);
-    play.release_guard(held.guard, None);
-    play.ask(|state, _| state.remove(gone));
-    knows_nothing(&mut play);
-    let (mut play, gone) = Play::with(PLAIN);
-    let join =
-        Join { member: gone, key: key(), mode: Mode::Exclusive, options: renewing(), limit: play.now, handle: "b" };
-    play.ask(|state, at| state.attach(at, Attach { join, grant: held.grant(), number: 0 }));
-    play.ask(|state, _| state.remove(gone));
-    knows_nothing(&mut play);
-}
-
-#[test]
-fn who_waited_on_an_engine_that_is_gone_is_not_in_the_line_of_another() {
-    let (mut play, gone) = Play::with(PLAIN);
-    let other = play.state.add(PLAIN);
-    let held = play.holds(other, "a", 2);
-    play.waits(gone, "b");
-    play.ask(|state, _| state.remove(gone));
-    play.release_guard(held.guard, None);
-    let (request, _) = play.release();
-    play.released(request, Ok(LeaseStatus::Held));
-    knows_nothing(&mut play);
-}
-
-#[test]
 fn a_subscription_ends_with_its_engine_also_where_only_others_wait() {
     let traits = Traits { notifies: true, ..PLAIN };
     let (mut play, member) = Play::with(traits);
@@ -248,15 +145,6 @@ fn an_engine_that_waits_no_longer_leaves_the_releases_of_others_on_its_keys() {
     play.waits(other, "b");
     play.apply(Event::Abandon(other));
     assert!(!play.state.is_idle(member));
-}
-
-#[test]
-fn a_close_gives_back_each_level_of_a_session() {
-    let (mut play, member) = Play::with(Traits { session: Some(SessionId(1)), reentrant: true, ..PLAIN });
-    let levels = [play.holds(member, "outer", 2), play.holds(member, "inner", 2)];
-    play.apply(Event::Close(member));
-    let released: Vec<_> = play.releases().into_iter().map(|(_, grant)| grant.owner).collect();
-    assert_eq!(released, levels.map(|level| level.grant().owner));
 }
 
 #[test]

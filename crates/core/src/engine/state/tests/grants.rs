@@ -27,35 +27,6 @@ fn session(of: u64) -> Traits {
 }
 
 #[test]
-fn a_short_first_lease_is_renewed_soon_and_is_told_at_once() {
-    let (mut play, member) = Play::with(QUEUES);
-    out_of_the_queue(&mut play, member, renewing(), SHORT);
-    play.granted("a");
-    play.pass(millis(19));
-    assert!(play.renewals().is_empty());
-    play.pass(millis(1));
-    assert_eq!(play.renewals().len(), 1);
-}
-
-#[test]
-fn who_renews_nothing_is_told_of_a_short_first_lease_when_it_is_confirmed() {
-    let (mut play, member) = Play::with(QUEUES);
-    let id = out_of_the_queue(&mut play, member, renewing().renew(false), SHORT);
-    assert!(play.outcome("a").is_none());
-    let batch = play.renewals().remove(0);
-    play.apply(Event::Renewed(batch, vec![Ok(LeaseStatus::Held)]));
-    let granted = play.granted("a");
-    assert_eq!(play.ask(|state, _| state.collect(id, &granted.guard)), Collected::Yes);
-}
-
-#[test]
-fn who_renews_nothing_is_told_at_once_of_a_lease_as_long_as_asked_for() {
-    let (mut play, member) = Play::with(QUEUES);
-    out_of_the_queue(&mut play, member, renewing().renew(false), TTL);
-    play.granted("a");
-}
-
-#[test]
 fn nobody_waits_past_its_limit_for_a_first_lease_to_be_confirmed() {
     let (mut play, member) = Play::with(QUEUES);
     let id = out_of_the_queue(&mut play, member, renewing().renew(false), SHORT);
@@ -135,36 +106,6 @@ fn a_level_of_a_lease_that_was_lost_meanwhile_is_given_back_once_and_asked_for_a
     assert_eq!(released, [claim.owner]);
     play.pass(millis(20));
     assert!(play.claims().iter().all(|(_, again)| again.owner != claim.owner));
-}
-
-#[test]
-fn two_engines_of_one_session_share_the_lease_that_it_has_in_the_store() {
-    let (mut play, one) = Play::with(session(1));
-    let other = play.state.add(session(1));
-    play.holds(one, "one", 2);
-    play.holds(other, "other", 2);
-    assert!(play.ends().is_empty());
-}
-
-#[test]
-fn of_two_engines_of_one_session_the_one_with_an_older_lease_has_lost_it() {
-    let (mut play, one) = Play::with(session(1));
-    let other = play.state.add(session(1));
-    play.holds(one, "one", 2);
-    play.holds(other, "other", 3);
-    assert_eq!(play.ends(), [End::Lost(LossReason::Stolen)]);
-}
-
-#[test]
-fn readers_of_one_process_with_grants_of_their_own_take_nothing_from_each_other() {
-    let (mut play, member) = Play::with(Traits { handoffs: 0, ..PLAIN });
-    for (epoch, who) in [(2, "one"), (3, "other")] {
-        play.join_in(member, who, Mode::Shared, renewing(), Moment::NEVER);
-        let (request, _) = play.claim();
-        play.grant(request, epoch);
-        play.granted(who);
-    }
-    assert!(play.ends().is_empty());
 }
 
 #[test]

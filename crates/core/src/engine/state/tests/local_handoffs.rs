@@ -1,13 +1,5 @@
 use super::*;
 
-/// What the next in line wishes, beside a holder with plain wishes.
-fn passes_to(traits: Traits, mode: Mode, options: LockOptions) -> bool {
-    let (mut play, member) = Play::with(traits);
-    let held = play.holds(member, "a", 2);
-    play.join_in(member, "b", mode, options, Moment::NEVER);
-    passes(&mut play, &held)
-}
-
 /// Whether the guard's lease passes to another of this process.
 fn passes(play: &mut Play, held: &Granted<Cell>) -> bool {
     let told = play.release_guard(held.guard, None) == GuardRelease::Passed;
@@ -60,74 +52,6 @@ fn where_readers_ask_each_for_itself_they_share_nothing() {
 }
 
 #[test]
-fn only_who_wishes_the_same_has_it() {
-    let same = |options| passes_to(PLAIN, Mode::Exclusive, options);
-    assert!(same(renewing()));
-    assert!(!same(renewing().ttl(TTL * 2)));
-    assert!(!same(renewing().renew(false)));
-    assert!(!same(renewing().label("me")));
-    assert!(!same(renewing().reason("because")));
-    assert!(!same(renewing().max_hold(TTL)));
-    assert!(!passes_to(PLAIN, Mode::Shared, renewing()));
-}
-
-#[test]
-fn who_has_the_same_label_and_reason_wishes_the_same() {
-    let plain = renewing();
-    for options in [plain.clone().label("me"), plain.clone().reason("because"), plain.label("me").reason("because")] {
-        let (mut play, member) = Play::with(PLAIN);
-        let id = play.join(member, "a", options.clone(), Moment::NEVER);
-        let (request, _) = play.claim();
-        play.grant(request, 2);
-        let held = play.granted("a");
-        play.collect(id, &held);
-        play.join(member, "b", options, Moment::NEVER);
-        assert!(passes(&mut play, &held));
-    }
-}
-
-#[test]
-fn what_has_a_cap_is_not_passed_on() {
-    let (mut play, member) = Play::with(PLAIN);
-    let id = play.join(member, "a", renewing().max_hold(TTL), Moment::NEVER);
-    let (request, _) = play.claim();
-    play.grant(request, 2);
-    let held = play.granted("a");
-    play.collect(id, &held);
-    play.waits(member, "b");
-    assert!(!passes(&mut play, &held));
-}
-
-#[test]
-fn only_an_engine_that_may_passes_on_and_only_to_its_own() {
-    assert!(!passes_to(Traits { handoffs: 0, ..PLAIN }, Mode::Exclusive, renewing()));
-    let (mut play, member) = Play::with(PLAIN);
-    let other = play.state.add(PLAIN);
-    let held = play.holds(member, "a", 2);
-    play.waits(other, "b");
-    assert!(!passes(&mut play, &held));
-}
-
-#[test]
-fn nothing_is_passed_on_at_the_bound_or_at_its_age() {
-    for (age, passed) in [(9, true), (10, false)] {
-        let (mut play, member) = Play::with(PLAIN);
-        let held = play.holds(member, "a", 2);
-        play.waits(member, "b");
-        aged(&mut play, millis(age));
-        assert_eq!(passes(&mut play, &held), passed, "{age} ms");
-    }
-    let (mut play, member) = Play::with(Traits { handoffs: 1, ..PLAIN });
-    let held = play.holds(member, "a", 2);
-    let id = play.waits(member, "b");
-    play.waits(member, "c");
-    assert!(passes(&mut play, &held));
-    let next = play.granted("b");
-    play.collect(id, &next);
-    assert!(!passes(&mut play, &next));
-}
-
-#[test]
 fn nothing_is_passed_on_at_an_eighth_of_a_short_lease() {
     for (age, passed) in [(4, true), (5, false)] {
         let (mut play, member) = Play::with(PLAIN);
@@ -144,25 +68,6 @@ fn nothing_is_passed_on_at_an_eighth_of_a_short_lease() {
 }
 
 #[test]
-fn after_the_bound_others_have_a_moment_where_the_store_has_no_queue() {
-    for (queues, rest) in [(false, 2), (true, 0)] {
-        let (mut play, member) = Play::with(Traits { queues, ..PLAIN });
-        let held = play.holds(member, "a", 2);
-        play.waits(member, "b");
-        aged(&mut play, millis(10));
-        assert!(!passes(&mut play, &held));
-        let (request, _) = play.release();
-        play.released(request, Ok(LeaseStatus::Held));
-        if rest > 0 {
-            assert!(play.claims().is_empty());
-            assert_eq!(play.state.next(), play.now.plus(millis(rest)));
-            play.pass(millis(rest));
-        }
-        play.claim();
-    }
-}
-
-#[test]
 fn nobody_rests_for_a_release_that_nobody_waited_for() {
     let (mut play, member) = Play::with(PLAIN);
     let held = play.holds(member, "a", 2);
@@ -172,31 +77,6 @@ fn nobody_rests_for_a_release_that_nobody_waited_for() {
     play.waits(member, "b");
     play.released(request, Ok(LeaseStatus::Held));
     play.claim();
-}
-
-#[test]
-fn who_is_at_its_limit_does_not_rest() {
-    let (mut play, member) = Play::with(PLAIN);
-    let held = play.holds(member, "a", 2);
-    play.join(member, "b", renewing(), play.now.plus(millis(11)));
-    aged(&mut play, millis(10));
-    assert!(!passes(&mut play, &held));
-    let (request, _) = play.release();
-    play.released(request, Ok(LeaseStatus::Held));
-    play.pass(millis(1));
-    play.claim();
-}
-
-#[test]
-fn nothing_is_passed_on_while_a_renewal_is_in_doubt() {
-    let (mut play, member) = Play::with(PLAIN);
-    let held = play.holds(member, "a", 2);
-    play.waits(member, "b");
-    play.ask(|state, at| state.renew_now(at, &held.guard, "a"));
-    let batch = play.renewals().remove(0);
-    assert!(!passes(&mut play.fork(), &held));
-    play.apply(Event::Renewed(batch, vec![Ok(LeaseStatus::Held)]));
-    assert!(passes(&mut play, &held));
 }
 
 #[test]
@@ -238,37 +118,6 @@ fn readers_who_came_before_their_claim_share_its_grant_each_with_a_number() {
     assert_eq!([a.number, b.number, c.number], [0, 1, 2]);
     assert!(a.guard.guard != b.guard.guard && b.guard.guard != c.guard.guard);
     assert!(play.outcome("late").is_none() && play.outcome("other wish").is_none());
-}
-
-#[test]
-fn readers_behind_a_writer_share_nothing_before_it() {
-    let (mut play, member) = Play::with(PLAIN);
-    reads(&mut play, member, "a", renewing());
-    let (request, _) = play.claim();
-    play.answer(request, Ok(BUSY));
-    play.waits(member, "w");
-    reads(&mut play, member, "b", renewing());
-    play.pass(millis(2));
-    let (request, _) = play.claim();
-    play.grant(request, 2);
-    play.granted("a");
-    assert!(play.outcome("b").is_none() && play.outcome("w").is_none());
-}
-
-#[test]
-fn a_grant_that_is_almost_over_is_not_shared() {
-    let (mut play, member) = Play::with(PLAIN);
-    let options = || renewing().ttl(millis(40)).renew(false);
-    reads(&mut play, member, "a", options());
-    let (request, _) = play.claim();
-    play.answer(request, Ok(BUSY));
-    reads(&mut play, member, "b", options());
-    play.pass(millis(2));
-    let (request, _) = play.claim();
-    aged(&mut play, millis(30));
-    play.grant(request, 2);
-    play.granted("a");
-    assert!(play.outcome("b").is_none());
 }
 
 #[test]

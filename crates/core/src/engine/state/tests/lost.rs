@@ -40,31 +40,6 @@ fn a_session_tells_the_store_the_newest_epoch_that_it_lost() {
 }
 
 #[test]
-fn who_is_no_session_and_what_was_let_go_is_not_lost() {
-    let (mut play, member) = that_lost(PLAIN, 5);
-    assert_eq!(says_lost(&mut play, member), None);
-    let (mut play, member) = Play::with(session(1));
-    let held = play.holds(member, "b", 5);
-    play.release_guard(held.guard, None);
-    let (request, _) = play.release();
-    play.released(request, Ok(LeaseStatus::Held));
-    assert_eq!(says_lost(&mut play, member), None);
-}
-
-#[test]
-fn what_was_lost_is_forgotten_when_nothing_of_it_can_come_any_more() {
-    let (play, member) = that_lost(session(1), 5);
-    let after = |time| {
-        let mut play = play.fork();
-        play.now = play.now.plus(time);
-        says_lost(&mut play, member)
-    };
-    let late = TTL + Duration::from_secs(64);
-    assert_eq!(after(late.saturating_sub(millis(1))), Some(5));
-    assert_eq!(after(late), None);
-}
-
-#[test]
 fn what_was_lost_is_known_for_as_long_as_the_store_says_that_it_has_it() {
     let (mut play, member) = that_lost(session(1), 5);
     let other = play.state.add(session(2));
@@ -77,19 +52,6 @@ fn what_was_lost_is_known_for_as_long_as_the_store_says_that_it_has_it() {
         let mut later = play.fork();
         later.now = later.now.plus(TTL + Duration::from_secs(65));
         assert_eq!(says_lost(&mut later, member).is_some(), (of, session) == (member, 1), "{session}");
-    }
-}
-
-#[test]
-fn a_session_joins_no_lease_that_it_lost_and_asks_for_another() {
-    for (epoch, joins) in [(5, false), (4, false), (6, true)] {
-        let (mut play, member) = that_lost(session(1), 5);
-        play.waits(member, "a");
-        let (request, claim) = play.claim();
-        play.grant(request, epoch);
-        assert_eq!(play.outcome("a").is_some(), joins, "epoch {epoch}");
-        let released: Vec<_> = play.releases().into_iter().map(|(_, grant)| grant.owner).collect();
-        assert_eq!(released.contains(&claim.owner), !joins);
     }
 }
 
@@ -114,19 +76,6 @@ fn a_place_that_brought_a_lost_lease_is_not_asked_for_again() {
     play.released(request, Ok(LeaseStatus::Held));
     play.pass(Duration::from_secs(1));
     assert!(play.claims().iter().all(|(_, claim)| claim.owner != first.owner));
-}
-
-#[test]
-fn a_session_that_is_refused_what_it_lost_asks_later_also_when_that_went_back() {
-    let (mut play, member) = that_lost(session(1), 5);
-    play.waits(member, "a");
-    let (request, _) = play.claim();
-    play.grant(request, 5);
-    let (request, _) = play.release();
-    play.released(request, Ok(LeaseStatus::Held));
-    assert!(play.claims().is_empty());
-    play.pass(millis(20));
-    play.claim();
 }
 
 #[test]

@@ -50,49 +50,6 @@ fn a_message_of_a_grant_that_is_over_is_asked_about() {
 }
 
 #[test]
-fn a_message_counts_until_just_before_the_lease_is_over() {
-    let (mut play, _, listen, owner) = in_the_queue();
-    play.now = play.now.plus(TTL / 2);
-    notified(&mut play, listen, granted(owner));
-    play.granted("a");
-}
-
-#[test]
-fn a_message_to_somebody_else_or_of_another_subscription_is_no_grant() {
-    let (mut play, _, listen, owner) = in_the_queue();
-    notified(&mut play, RequestId(listen.0, 999), granted(owner));
-    notified(&mut play, listen, granted(OwnerId::parse_hex(&"f".repeat(32)).unwrap()));
-    assert!(play.outcome("a").is_none());
-    assert!(play.claims().is_empty());
-}
-
-#[test]
-fn a_message_that_overtakes_the_answer_counts_if_that_says_nothing_newer() {
-    let answers: [fn() -> Result<Attempt>; 2] = [
-        || {
-            Ok(Attempt::Queued {
-                epoch_of_holder: Some(3),
-                latest_epoch: Some(7),
-                retry_in: Duration::from_secs(20),
-                notifies: true,
-                lease: TTL,
-            })
-        },
-        || Err(lost()),
-    ];
-    for answer in answers {
-        let (mut play, _, listen, owner) = in_the_queue();
-        play.pass(millis(10));
-        notified(&mut play, listen, Notification::Freed);
-        let (request, _) = play.claim();
-        notified(&mut play, listen, granted(owner));
-        assert!(play.outcome("a").is_none());
-        play.answer(request, answer());
-        assert_eq!(play.granted("a").grant().epoch, Some(4));
-    }
-}
-
-#[test]
 fn only_a_claim_without_an_answer_is_released_twice_after_its_message() {
     for (answer, times) in [(lost(), 1), (refused(), 0)] {
         let (mut play, id, listen, owner) = in_the_queue();
@@ -108,51 +65,6 @@ fn only_a_claim_without_an_answer_is_released_twice_after_its_message() {
         play.pass(Duration::from_secs(1));
         assert_eq!(play.releases().len(), times);
     }
-}
-
-#[test]
-fn what_is_freed_is_asked_for_at_once_and_the_pauses_are_short_again() {
-    let (mut play, member) = Play::with(NOTIFIES);
-    play.waits(member, "a");
-    let (request, _) = play.claim();
-    play.answer(request, Ok(BUSY));
-    let listen = play.subscribe();
-    notified(&mut play, listen, Notification::Freed);
-    assert!(play.claims().is_empty(), "the subscription has not begun");
-    play.apply(Event::Subscribed { request: listen, begun: true });
-    for _ in 0..3 {
-        let (request, _) = play.claim();
-        play.answer(request, Ok(BUSY));
-        assert!(play.claims().is_empty());
-        assert!(play.state.next() >= play.now.plus(millis(100)), "the safety net below the signals");
-        notified(&mut play, listen, Notification::Freed);
-    }
-    assert_eq!(play.claims().len(), 1);
-}
-
-#[test]
-fn without_a_subscription_it_polls_and_asks_for_one_again_after_pauses_that_grow() {
-    let (mut play, member) = Play::with(NOTIFIES);
-    play.waits(member, "a");
-    let (request, _) = play.claim();
-    play.answer(request, Ok(BUSY));
-    for pause in [500, 1000, 2000] {
-        let asked_at = play.now;
-        let listen = play.subscribe();
-        play.apply(Event::Subscribed { request: RequestId(listen.0, 999), begun: false });
-        play.apply(Event::Subscribed { request: listen, begun: false });
-        let mut polls = 0;
-        while play.now < asked_at.plus(millis(pause)) {
-            for (request, _) in play.claims() {
-                polls += 1;
-                play.answer(request, Ok(BUSY));
-            }
-            assert!(!listens(&mut play));
-            play.pass(millis(1));
-        }
-        assert!(polls > 5, "{polls} polls in {pause} ms");
-    }
-    play.subscribe();
 }
 
 fn listens(play: &mut Play) -> bool {
@@ -184,73 +96,6 @@ fn a_subscription_that_ended_is_asked_for_again_and_what_is_heard_resets_its_pau
             play.pass(millis(1));
         }
     }
-}
-
-#[test]
-fn nobody_listens_when_nobody_waits() {
-    let (mut play, member) = Play::with(NOTIFIES);
-    let id = play.waits(member, "a");
-    let (request, _) = play.claim();
-    assert!(!listens(&mut play), "the key may be free");
-    play.answer(request, Ok(BUSY));
-    let listen = play.subscribe();
-    play.apply(Event::Leave(key(), id));
-    let unlistened = play.one("an end", |action| match action {
-        Action::Unsubscribe(request) => Some(*request),
-        _ => None,
-    });
-    assert_eq!(unlistened, listen);
-}
-
-#[test]
-fn where_the_store_tells_nothing_nobody_listens() {
-    let (mut play, member) = Play::with(PLAIN);
-    play.waits(member, "a");
-    let (request, _) = play.claim();
-    play.answer(request, Ok(BUSY));
-    assert!(!listens(&mut play));
-}
-
-/// Two engines of which somebody waits for the key, with the subscription of the first of them.
-fn two_that_wait() -> (Play, Member, Member, RequestId) {
-    let (mut play, member) = Play::with(NOTIFIES);
-    let other = play.state.add(NOTIFIES);
-    play.waits(member, "a");
-    play.waits(other, "b");
-    let (request, _) = play.claim();
-    play.answer(request, Ok(BUSY));
-    let listen = play.subscribe();
-    play.apply(Event::Subscribed { request: listen, begun: true });
-    (play, member, other, listen)
-}
-
-#[test]
-fn the_subscription_of_an_engine_that_is_closed_ends_and_another_is_asked_for() {
-    let (mut play, member, _, listen) = two_that_wait();
-    play.apply(Event::Close(member));
-    assert!(!play.state.is_subscribed(listen));
-    let ended = play.all(|action| matches!(action, Action::Unsubscribe(_)).then_some(()));
-    assert_eq!(ended.len(), 1);
-}
-
-#[test]
-fn the_subscription_of_another_engine_stays_when_one_is_closed() {
-    let (mut play, _, other, listen) = two_that_wait();
-    play.apply(Event::Close(other));
-    assert!(play.state.is_subscribed(listen));
-}
-
-#[test]
-fn a_message_is_heard_also_beside_an_older_claim_that_got_no_answer() {
-    let (mut play, _, listen, owner) = in_the_queue();
-    notified(&mut play, listen, Notification::Freed);
-    play.claim();
-    let other = play.state.add(TELLS);
-    let leaves = play.waits(other, "b");
-    play.apply(Event::Leave(key(), leaves));
-    play.pass(Duration::from_secs(2));
-    notified(&mut play, listen, granted(owner));
-    assert_eq!(play.granted("a").grant().epoch, Some(4));
 }
 
 #[test]

@@ -1,4 +1,6 @@
 //! Single behaviours: what the state machine says, to whom and how soon, where the search only sees that nothing breaks.
+//!
+//! Each notices a mutant that neither the search nor another of them notices. A test that notices none that is new is not needed.
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 

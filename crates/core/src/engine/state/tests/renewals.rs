@@ -60,16 +60,6 @@ fn what_nobody_renews_ends_by_itself() {
 }
 
 #[test]
-fn what_has_no_lease_never_ends() {
-    let (mut play, _, granted) = held(Traits { leased: false, ..PLAIN }, renewing());
-    assert_eq!(granted.cell.limit, Moment::NEVER);
-    play.pass(TTL / 3);
-    let batch = play.renewals().remove(0);
-    answers(&mut play, batch, Ok(LeaseStatus::Held));
-    assert_eq!(play.limits(), [Moment::NEVER]);
-}
-
-#[test]
 fn a_renewal_that_failed_is_tried_again_after_a_twelfth_of_the_lease_and_a_second_at_most() {
     for (ttl, pause) in [(6000, 500), (12_000, 1000), (24_000, 1000), (12, 2)] {
         let (mut play, ..) = held(PLAIN, renewing().ttl(millis(ttl)));
@@ -99,35 +89,6 @@ fn a_renewal_that_gets_no_answer_is_tried_again_and_a_late_answer_counts_for_wha
     assert!(play.renewals().is_empty());
     answers(&mut play, batch.clone(), Ok(LeaseStatus::Held));
     assert_eq!(play.limits(), [lease_deadline(batch.sent_at, TTL)]);
-}
-
-#[test]
-fn the_store_says_that_a_lease_is_anothers_or_was_released_by_force() {
-    for (answer, reason) in
-        [(LeaseStatus::NotHeld, LossReason::Stolen), (LeaseStatus::ForceReleased, LossReason::ForceReleased)]
-    {
-        let (mut play, ..) = held(PLAIN, renewing());
-        play.pass(TTL / 3);
-        let batch = play.renewals().remove(0);
-        answers(&mut play, batch, Ok(answer));
-        assert_eq!(play.ends(), [End::Lost(reason)]);
-    }
-}
-
-#[test]
-fn a_guard_that_asks_for_a_renewal_is_told_the_answer_and_sends_no_other() {
-    let (mut play, _, granted) = held(PLAIN, renewing());
-    play.pass(Duration::from_secs(2));
-    assert!(play.ask(|state, at| state.renew_now(at, &granted.guard, "a")));
-    let (batch, by, alone) = play.one("a renewal", |action| match action {
-        Action::Send { request: Request::Renew(batch), by, alone, .. } => Some((batch.clone(), *by, *alone)),
-        _ => None,
-    });
-    assert_eq!((by, alone), (Some("a"), false));
-    play.pass((TTL / 3).saturating_sub(millis(1)));
-    assert!(play.renewals().is_empty(), "one is under way");
-    answers(&mut play, batch, Ok(LeaseStatus::Held));
-    assert_eq!(play.limits().len(), 1);
 }
 
 #[test]
@@ -171,37 +132,4 @@ fn a_batch_has_an_answer_for_each_and_is_empty_when_it_is_taken() {
     assert_eq!((taken.leases.len(), taken.keys.len(), taken.renewals.len()), (1, 1, 1));
     assert!(batch.leases.is_empty() && batch.keys.is_empty() && batch.renewals.is_empty());
     assert_eq!((taken.id, taken.sent_at, taken.within), (batch.id, batch.sent_at, batch.within));
-}
-
-#[test]
-fn a_level_that_renews_nothing_leaves_that_to_the_others() {
-    let session = Traits { session: Some(SessionId(1)), reentrant: true, ..PLAIN };
-    let (mut play, member, outer) = held(session, renewing().renew(false));
-    let inner = play.holds(member, "inner", 2);
-    play.limits();
-    play.release_guard(outer.guard, None);
-    play.pass(TTL / 3);
-    assert_eq!(play.renewals().len(), 1);
-    let _ = inner;
-    let (mut play, member, _) = held(session, renewing());
-    play.join(member, "inner", renewing().renew(false), Moment::NEVER);
-    let (request, _) = play.claim();
-    play.grant(request, 2);
-    play.pass(TTL / 3);
-    assert_eq!(play.renewals().len(), 1);
-}
-
-#[test]
-fn why_a_lease_ends_by_the_clock_is_told() {
-    let deadline = lease_deadline(Moment::default(), TTL).since(Moment::default());
-    let cases = [
-        (deadline, LossReason::MaxHold),
-        (deadline.saturating_sub(millis(1)), LossReason::MaxHold),
-        (deadline + millis(1), LossReason::Expired),
-    ];
-    for (cap, reason) in cases {
-        let (mut play, ..) = held(PLAIN, renewing().renew(false).max_hold(cap));
-        play.pass(TTL);
-        assert_eq!(play.ends(), [End::Lost(reason)]);
-    }
 }

@@ -25,47 +25,6 @@ fn alike(names: &[&'static str]) -> Asleep {
 }
 
 #[test]
-fn of_many_who_are_not_polled_the_next_who_is_waits_for_fifty_milliseconds() {
-    for options in [renewing(), renewing().label("me"), renewing().max_hold(TTL)] {
-        let names: [&'static str; 1001] =
-            std::array::from_fn(|index| &*Box::leak(format!("waiter {index}").into_boxed_str()));
-        let wish = |name| (name, Mode::Exclusive, if name == names[1000] { options.clone() } else { renewing() });
-        let Asleep { mut play, ids, offered } = asleep(names.into_iter().map(wish));
-        play.pass(millis(50));
-        assert!(play.called().contains(&names[1000]));
-        play.polled(ids[1000]);
-        if options == renewing() {
-            play.granted(names[1000]);
-        } else {
-            let (request, _) = play.release();
-            play.released(request, Ok(LeaseStatus::Held));
-            let (request, _) = play.claim();
-            play.grant(request, 3);
-            play.granted(names[1000]);
-        }
-        assert_eq!(play.collect(ids[0], &offered), Collected::NotYet, "it keeps its place");
-    }
-}
-
-#[test]
-fn who_was_passed_is_back_in_its_place_when_it_is_polled() {
-    let Asleep { mut play, ids, .. } = alike(&["a", "b", "c"]);
-    play.pass(millis(20));
-    assert_eq!(play.called(), ["b"]);
-    play.polled(ids[1]);
-    let granted = play.granted("b");
-    play.collect(ids[1], &granted);
-    // While it is not polled, those behind it go first.
-    let mut fork = play.fork();
-    fork.release_guard(granted.guard, None);
-    fork.granted("c");
-    assert_eq!(play.called(), ["a"]);
-    play.polled(ids[0]);
-    play.release_guard(granted.guard, None);
-    play.granted("a");
-}
-
-#[test]
 fn who_comes_late_has_its_guard_if_nobody_else_is_polled() {
     let Asleep { mut play, ids, offered } = alike(&["a", "b"]);
     play.pass(millis(25));
@@ -91,18 +50,6 @@ fn on_a_machine_on_which_all_come_late_somebody_comes_in_time() {
         assert_eq!(play.called(), [["a", "b"][called]]);
         play.polled(ids[called]);
         play.polled(ids[offered]);
-    }
-}
-
-#[test]
-fn readers_and_writers_are_called_behind_a_writer_and_pass_it() {
-    for second in [Mode::Shared, Mode::Exclusive] {
-        let wishes = [("a", Mode::Exclusive, renewing()), ("b", second, renewing())];
-        let Asleep { mut play, ids, offered } = asleep(wishes);
-        play.pass(millis(25));
-        assert_eq!(play.called(), ["b"]);
-        play.polled(ids[1]);
-        assert_eq!(play.collect(ids[0], &offered), Collected::NotYet, "it was passed by a {second} one");
     }
 }
 
@@ -138,41 +85,4 @@ fn a_writer_is_called_behind_a_reader_and_passes_it() {
     assert_eq!(play.called(), ["b"]);
     play.polled(second);
     assert_eq!(play.collect(first, &offered), Collected::NotYet);
-}
-
-#[test]
-fn whose_runtime_carries_no_claims_is_passed() {
-    let (mut play, member) = Play::with(PLAIN);
-    let first = play.waits(member, "a");
-    play.claim();
-    let second = play.waits(member, "b");
-    play.pass(Duration::from_secs(2));
-    assert_eq!(play.called(), ["a"]);
-    let (request, _) = play.release();
-    play.released(request, Ok(LeaseStatus::NotHeld));
-    let (request, _) = play.claim();
-    play.grant(request, 2);
-    let granted = play.granted("b");
-    assert_eq!(play.collect(second, &granted), Collected::Yes);
-    play.polled(first);
-    play.release_guard(granted.guard, None);
-    play.granted("a");
-}
-
-#[test]
-fn whose_max_hold_ends_before_it_comes_does_not_ask_again() {
-    let (mut play, member) = Play::with(PLAIN);
-    let first = play.join(member, "a", renewing().max_hold(millis(15)), Moment::NEVER);
-    let (request, _) = play.claim();
-    play.waits(member, "b");
-    play.grant(request, 2);
-    let offered = play.granted("a");
-    play.pass(millis(15));
-    assert_eq!(play.ends(), [End::Lost(LossReason::MaxHold)]);
-    let (request, _) = play.release();
-    play.released(request, Ok(LeaseStatus::Held));
-    let (request, _) = play.claim();
-    play.grant(request, 3);
-    play.granted("b");
-    assert_eq!(play.collect(first, &offered), Collected::NotYet, "it keeps its place");
 }

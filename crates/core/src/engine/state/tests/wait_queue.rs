@@ -21,25 +21,6 @@ fn who_joins_hears_whether_it_stands_behind_others() {
 }
 
 #[test]
-fn what_others_depend_on_goes_on_also_if_its_caller_is_never_polled() {
-    // A claim of one who waits, of one who is gone, and a release.
-    let (mut play, member) = Play::with(PLAIN);
-    play.waits(member, "a");
-    play.waits(member, "b");
-    assert_eq!(play.detached(), ["a"]);
-    let (mut play, member) = Play::with(PLAIN);
-    let gone = play.waits(member, "a");
-    play.apply(Event::Leave(key(), gone));
-    play.waits(member, "b");
-    assert_eq!(play.detached(), ["a"]);
-    let (mut play, member) = Play::with(PLAIN);
-    let held = play.holds(member, "a", 2);
-    play.release_guard(held.guard, Some("a"));
-    play.waits(member, "b");
-    assert_eq!(play.detached(), ["a"]);
-}
-
-#[test]
 fn a_caller_alone_carries_its_own_requests() {
     let (mut play, member) = Play::with(PLAIN);
     let alone = |play: &mut Play| {
@@ -77,34 +58,6 @@ fn a_dropped_guard_carries_no_release() {
 }
 
 #[test]
-fn a_guard_carries_its_release_only_if_nobody_waits_for_it() {
-    let (mut play, member) = Play::with(PLAIN);
-    let held = play.holds(member, "a", 2);
-    play.join(member, "b", renewing().renew(false), Moment::NEVER);
-    play.release_guard(held.guard, Some("a"));
-    let alone = play.one("a release", |action| match action {
-        Action::Send { request: Request::Release(..), alone, .. } => Some(*alone),
-        _ => None,
-    });
-    assert!(!alone);
-}
-
-#[test]
-fn who_does_not_wait_hears_of_the_answer_of_those_before_it() {
-    let (mut play, member) = Play::with(PLAIN);
-    play.waits(member, "a");
-    play.join(member, "b", renewing(), play.now);
-    play.join(member, "c", renewing(), play.now);
-    let (request, _) = play.claim();
-    assert!(play.outcome("b").is_none(), "silence is not \"held\"");
-    play.answer(request, Ok(BUSY));
-    hears_busy(&mut play, "b");
-    hears_busy(&mut play, "c");
-    play.join(member, "d", renewing(), play.now);
-    hears_busy(&mut play, "d");
-}
-
-#[test]
 fn who_does_not_wait_hears_of_a_failure_of_those_before_it() {
     let (mut play, member) = Play::with(PLAIN);
     play.waits(member, "a");
@@ -112,19 +65,6 @@ fn who_does_not_wait_hears_of_a_failure_of_those_before_it() {
     let (request, _) = play.claim();
     play.answer(request, Err(refused()));
     assert_eq!(play.failed("b"), ErrorKind::Unavailable);
-}
-
-#[test]
-fn who_does_not_wait_hears_at_once_that_the_key_is_held_here() {
-    let (mut play, member) = Play::with(PLAIN);
-    play.holds(member, "a", 2);
-    play.join(member, "b", renewing(), play.now);
-    hears_busy(&mut play, "b");
-    play.waits(member, "c");
-    play.join(member, "d", renewing(), play.now);
-    hears_busy(&mut play, "d");
-    assert!(play.outcome("c").is_none());
-    assert!(play.claims().is_empty());
 }
 
 #[test]
@@ -139,39 +79,6 @@ fn at_the_end_of_its_wait_a_caller_asks_a_last_time() {
     assert!(!claim.waits);
     play.answer(request, Ok(BUSY));
     hears_busy(&mut play, "a");
-}
-
-#[test]
-fn past_its_limit_a_caller_hears_what_its_last_answer_was_or_that_there_is_none() {
-    for (answer, expected) in [
-        (Some(Ok(BUSY)), None),
-        (Some(Err(refused())), Some(ErrorKind::Unavailable)),
-        (None, Some(ErrorKind::Indeterminate)),
-    ] {
-        let (mut play, member) = Play::with(PLAIN);
-        let id = play.join(member, "a", renewing(), play.now.plus(millis(30)));
-        if let Some(answer) = answer {
-            let (request, _) = play.claim();
-            play.answer(request, answer);
-            play.pass(millis(25));
-        }
-        play.now = play.now.plus(millis(600));
-        play.apply(Event::TimesUp(key(), id));
-        match (play.outcome("a"), expected) {
-            (Some(Outcome::Busy(_)), None) => {}
-            (Some(Outcome::Failed(error)), Some(kind)) => assert_eq!(error.kind(), kind),
-            (told, _) => panic!("{told:?} instead of {expected:?}"),
-        }
-    }
-}
-
-#[test]
-fn the_first_in_line_is_dismissed_by_the_next_event_when_its_caller_does_not_look() {
-    let (mut play, member) = Play::with(PLAIN);
-    play.join(member, "a", renewing(), play.now.plus(millis(30)));
-    play.now = play.now.plus(Duration::from_secs(1));
-    play.waits(member, "b");
-    assert_eq!(play.failed("a"), ErrorKind::Indeterminate);
 }
 
 #[test]
@@ -198,18 +105,6 @@ fn who_stood_behind_another_past_its_limit_hears_what_that_one_heard_unless_an_a
 }
 
 #[test]
-fn one_who_does_not_wait_takes_as_long_as_the_store() {
-    let (mut play, member) = Play::with(PLAIN);
-    let id = play.join(member, "a", renewing(), play.now);
-    let (request, _) = play.claim();
-    play.now = play.now.plus(millis(1_249));
-    play.apply(Event::TimesUp(key(), id));
-    assert!(play.outcome("a").is_none());
-    play.grant(request, 2);
-    play.granted("a");
-}
-
-#[test]
 fn readers_ask_at_once_where_they_share_no_grant_and_up_to_the_first_writer() {
     let (mut play, member) = Play::with(Traits { handoffs: 0, ..PLAIN });
     for who in ["a", "b"] {
@@ -227,15 +122,6 @@ fn readers_ask_at_once_where_they_share_no_grant_and_up_to_the_first_writer() {
 }
 
 #[test]
-fn readers_ask_one_after_the_other_where_they_share_a_grant() {
-    let (mut play, member) = Play::with(PLAIN);
-    for who in ["a", "b"] {
-        play.join_in(member, who, Mode::Shared, renewing(), Moment::NEVER);
-    }
-    play.claim();
-}
-
-#[test]
 fn a_session_behind_others_asks_where_it_has_the_key_itself() {
     let session = |of| Traits { session: Some(SessionId(of)), reentrant: true, ..PLAIN };
     let (mut play, one) = Play::with(session(1));
@@ -250,20 +136,6 @@ fn a_session_behind_others_asks_where_it_has_the_key_itself() {
 }
 
 #[test]
-fn a_session_behind_others_asks_where_the_store_says_that_it_has_the_key() {
-    let session = |of| Traits { session: Some(SessionId(of)), reentrant: true, ..PLAIN };
-    let (mut play, one) = Play::with(session(1));
-    let other = play.state.add(session(2));
-    play.waits(other, "other");
-    play.waits(one, "one");
-    let (request, _) = play.claim();
-    play.answer(request, Ok(Attempt::HeldBy { session: SessionId(1), retry_in: None }));
-    let (request, _) = play.claim();
-    play.grant(request, 2);
-    play.granted("one");
-}
-
-#[test]
 fn two_levels_of_a_session_are_not_asked_for_at_once() {
     let (mut play, member) = Play::with(Traits { session: Some(SessionId(1)), reentrant: true, ..PLAIN });
     play.holds(member, "outer", 2);
@@ -272,23 +144,6 @@ fn two_levels_of_a_session_are_not_asked_for_at_once() {
     let (request, _) = play.claim();
     play.grant(request, 2);
     play.claim();
-}
-
-#[test]
-fn under_a_guard_that_lost_the_key_its_session_gets_no_other() {
-    let session = |of| Traits { session: Some(SessionId(of)), reentrant: true, ..PLAIN };
-    let (mut play, member) = Play::with(session(1));
-    let other = play.state.add(session(2));
-    let outer = play.holds(member, "outer", 2);
-    let leases = play.state.leases(&key(), None);
-    play.apply(Event::ForceReleased { key: key(), leases });
-    play.waits(other, "other");
-    play.claim();
-    play.waits(member, "inner");
-    assert_eq!(play.failed("inner"), ErrorKind::Lost(LossReason::ForceReleased));
-    play.release_guard(outer.guard, None);
-    play.waits(member, "again");
-    assert!(play.outcome("again").is_none());
 }
 
 #[test]
