@@ -155,7 +155,7 @@ pub(super) const MUTANTS: &[Mutant] = mutants! {
         "stored and math.max(stored + 1, now) or most" => "now";
     "redis-single": "tokens do not begin at the clock" in NEXT_EPOCH_LUA,
         "stored and math.max(stored + 1, now) or most" => "(stored or 0) + 1";
-    "redis-single": "a counter runs ahead of the clock" in NEXT_EPOCH_LUA,
+    "redis-single" by "epochs": "a counter runs ahead of the clock" in NEXT_EPOCH_LUA,
         "return false, 'soon'" => "";
     "redis-single": "who waits is not written into the entry" in ENTRY_LUA,
         "held .. WAITED_FOR, 'KEEPTTL'" => "held, 'KEEPTTL'";
