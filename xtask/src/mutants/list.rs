@@ -161,7 +161,7 @@ pub(super) const MUTANTS: &[Mutant] = mutants! {
         "held .. WAITED_FOR, 'KEEPTTL'" => "held, 'KEEPTTL'";
     "redis-single": "a batch releases only its first" in "crates/redis-single/src/lua/release.lua",
         "refusal('DEL', unpack(freed))" => "refusal('DEL', freed[1])";
-    "redis-single": "a claim does not look for a queue" in "crates/redis-single/src/lua/try_acquire.lua",
+    "redis-single" by "queue": "a claim does not look for a queue" in "crates/redis-single/src/lua/try_acquire.lua",
         "if unseen == 0 then" => "if true then";
     "redis-single": "a release by force is not told as such" in "crates/redis/src/lua/force_release.lua",
         "redis.pcall('SET', forced, string.sub(held, 1, 32), 'PX', kept)" => "";
@@ -204,9 +204,9 @@ pub(super) const MUTANTS: &[Mutant] = mutants! {
     "mysql-unique": "a claim that is repeated prolongs" in TRY_ACQUIRE_SQL,
         "expires_at = IF(expires_at <= UTC_TIMESTAMP(6) AND acquired_at"
         => "expires_at = IF(owner = :owner OR expires_at <= UTC_TIMESTAMP(6) AND acquired_at";
-    "mysql-unique": "tokens are the clock alone" in TRY_ACQUIRE_SQL,
+    "mysql-unique" by "shared": "tokens are the clock alone" in TRY_ACQUIRE_SQL,
         "LAST_INSERT_ID(GREATEST(epoch + 1, {clock}))" => "LAST_INSERT_ID({clock})";
-    "mysql-unique": "tokens outrun the clock" in TRY_ACQUIRE_SQL,
+    "mysql-unique" by "shared": "tokens outrun the clock" in TRY_ACQUIRE_SQL,
         " AND epoch + 1 NOT BETWEEN {clock} + 17 AND {clock} + 16016" => "";
     "mysql-unique": "labels of the first holder stay" in TRY_ACQUIRE_SQL,
         "label = IF(expires_at <= UTC_TIMESTAMP(6) AND acquired_at = UTC_TIMESTAMP(6), :label, label)" => "label = label";
