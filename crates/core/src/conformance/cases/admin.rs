@@ -5,7 +5,7 @@ use super::context::{AMPLE, MARGIN, SHORT, TestContext, outlast, patient, soon};
 use super::token::token;
 use crate::conformance::TestClient;
 use crate::conformance::verdict::{Failure, Verdict, ensure};
-use crate::{Attempt, Capability, Claim, FencingToken, Holder, LockKey, LossReason, Mode};
+use crate::{Attempt, Capability, Claim, FencingToken, Holder, LeaseStatus, LockKey, LossReason, Mode};
 
 /// Everything that a listing shows, page by page.
 pub(super) async fn listed(client: &TestClient, prefix: &str) -> Result<BTreeMap<LockKey, Vec<Holder>>, Failure> {
@@ -63,7 +63,23 @@ pub(super) async fn c25_list_pages_through_held_keys(context: TestContext) -> Ve
     let missing: Vec<_> = keys.iter().filter(|key| seen.get(*key).is_none_or(|held| held.len() != each)).collect();
     ensure!(missing.is_empty(), "each has {each} holders, and these keys are not listed so: {missing:?}");
     ensure!(seen.len() == keys.len(), "{} keys listed, {} held", seen.len(), keys.len());
-    for grant in grants {
+
+    // What ends between two pages moves nothing that stays.
+    let store = theirs.store.steps();
+    let mut page = store.list(stem.as_str(), None).await?;
+    let ends: BTreeSet<_> = page.keys.iter().take(10).map(|held| held.key.clone()).collect();
+    let (end, stay): (Vec<_>, Vec<_>) = grants.into_iter().partition(|grant| ends.contains(&grant.key));
+    for grant in end {
+        ours.store.release(&grant).await?;
+    }
+    let mut shown: BTreeSet<_> = page.keys.into_iter().map(|held| held.key).collect();
+    while let Some(after) = page.next {
+        page = store.list(stem.as_str(), Some(&after)).await?;
+        shown.extend(page.keys.into_iter().map(|held| held.key));
+    }
+    let missing: Vec<_> = keys.iter().filter(|key| !ends.contains(*key) && !shown.contains(*key)).collect();
+    ensure!(missing.is_empty(), "held throughout, and not listed when others ended between two pages: {missing:?}");
+    for grant in stay {
         ours.store.release(&grant).await?;
     }
     Ok(())
@@ -109,6 +125,11 @@ pub(super) async fn c25_list_takes_the_prefix_literally(context: TestContext) ->
 
 pub(super) async fn c25_force_release_frees_the_key_and_tells_the_holder(context: TestContext) -> Verdict {
     let (ours, theirs, key) = (context.client().await?, context.client().await?, context.key());
+    // With this lease, the first renewal comes when a third of it is over.
+    let lease = SHORT * 6;
+    let slow = ours.claims(&context.key(), Mode::Exclusive, lease).await?;
+    theirs.store.steps().force_release(&slow.key, None).await?;
+    let forced = ours.clock.now();
     let guard = ours.take(&key, &patient().ttl(SHORT).label("the tester")).await?;
     let taken = theirs.admin.force_release(&key).await?;
     ensure!(taken.holders.len() == 1 && taken.holders[0].label.as_deref() == Some("the tester"), "{taken:?}");
@@ -122,6 +143,10 @@ pub(super) async fn c25_force_release_frees_the_key_and_tells_the_holder(context
     successor.renew().await?;
     let nobody = theirs.admin.force_release(&context.key()).await?;
     ensure!(nobody.holders.is_empty(), "a free key was taken from {nobody:?}");
+    tokio::time::sleep((lease / 3).saturating_sub(ours.clock.now().since(forced))).await;
+    let told = ours.store.renew(&slow, lease).await?;
+    let is_told = told == LeaseStatus::ForceReleased || (told == LeaseStatus::NotHeld && !notices);
+    ensure!(is_told, "the first renewal after the release by force was told {told:?}");
     Ok(())
 }
 

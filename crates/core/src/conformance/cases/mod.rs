@@ -118,6 +118,7 @@ const CASES: &[Case] = cases! {
     waiting::c10_try_answers_while_others_wait
     waiting::c10_a_failing_store_is_an_error
     waiting::c10_busy_tells_what_is_left_of_the_lease [Lease]
+    race::c10_a_renewal_under_way_keeps_nobody_out [Lease]
 
     waiting::c11_the_wait_limit_is_kept
     waiting::c11_the_limit_is_kept_while_the_store_is_silent
@@ -129,6 +130,7 @@ const CASES: &[Case] = cases! {
     runtimes::c12_a_locker_whose_runtime_ended_serves_or_says_that_it_cannot
 
     waiting::c13_lost_signals_do_not_cost_liveness
+    waiting::c13_each_of_many_subscriptions_is_told [Wakeup] ![Reentrancy]
     waiting::c13_a_waiter_gets_the_key_after_its_release
     waiting::c13_only_the_head_talks_to_the_store
     ends::c13_however_a_lock_ends_who_waits_here_goes_on ![Reentrancy]
@@ -174,6 +176,7 @@ const CASES: &[Case] = cases! {
     errors::c24_odd_listings_do_not_panic
 
     admin::c25_inspect_shows_the_holder
+    race::c25_a_key_that_changes_hands_is_shown_and_granted_to_nobody
     admin::c25_list_pages_through_held_keys
     admin::c25_list_goes_on_behind_what_has_ended [Lease]
     admin::c25_list_takes_the_prefix_literally

@@ -5,7 +5,7 @@ use futures::future::join_all;
 use super::context::{AMPLE, TestContext, eventually, once, outlast, patient, soon};
 use crate::conformance::subject::TestClient;
 use crate::conformance::verdict::{Verdict, ensure};
-use crate::{LeaseStatus, LockKey, LockOptions, Mode, Wait};
+use crate::{Capability, LeaseStatus, LockKey, LockOptions, Mode, Wait};
 
 async fn finds_reading_barred(client: &TestClient, key: &LockKey) -> Verdict {
     ensure!(client.acquire_read(key, &once()).await?.is_none(), "{key} could be read");
@@ -48,9 +48,11 @@ pub(super) async fn c01_writers_and_readers_exclude_each_other(context: TestCont
 }
 
 pub(super) async fn c01_each_of_many_readers_excludes_writers(context: TestContext) -> Verdict {
+    /// More than a store takes in one request.
+    const MANY: usize = 130;
     let (ours, theirs, key) = (context.client().await?, context.client().await?, context.key());
     let mut readers = Vec::new();
-    for _ in 0..64 {
+    for _ in 0..MANY {
         readers.push(ours.claims(&key, Mode::Shared, Duration::from_secs(60)).await?);
     }
     let last = readers.split_off(readers.len() - 1);
@@ -64,11 +66,19 @@ pub(super) async fn c01_each_of_many_readers_excludes_writers(context: TestConte
         ours.store.release(reader).await?;
     }
     theirs.finds_it_free(&key).await?;
-    for _ in 0..64 {
-        ours.claims(&key, Mode::Shared, Duration::from_secs(60)).await?;
+    let mut forced = Vec::new();
+    for _ in 0..MANY {
+        forced.push(ours.claims(&key, Mode::Shared, Duration::from_secs(60)).await?);
     }
     let ended = theirs.store.steps().force_release(&key, None).await?;
-    ensure!(ended.holders.len() == 64, "of 64 readers {} were told as ended by force", ended.holders.len());
+    ensure!(ended.holders.len() == MANY, "of {MANY} readers {} were told as ended by force", ended.holders.len());
+    theirs.sees_nobody(&key).await?;
+    let notices = context.subject.capabilities().has(Capability::ForceNotice);
+    for (number, reader) in forced.iter().enumerate() {
+        let told = ours.store.renew(reader, Duration::from_secs(60)).await?;
+        let right = told == LeaseStatus::ForceReleased || (told == LeaseStatus::NotHeld && !notices);
+        ensure!(right, "reader {number} of {MANY} that were ended by force is told {told:?}");
+    }
     theirs.finds_it_free(&key).await
 }
 

@@ -6,7 +6,7 @@ use rand::Rng;
 use super::context::{AMPLE, TestContext, eventually, once, patient, soon};
 use crate::conformance::verdict::{Failure, Verdict, ensure};
 use crate::conformance::{Fault, Op, TestClient};
-use crate::{Busy, Capability, ErrorKind, LockGuard, LockKey, LockOptions, Wait};
+use crate::{Busy, Capability, Claim, ErrorKind, LockGuard, LockKey, LockOptions, Mode, Wait};
 
 pub(super) type Waiter = tokio::task::JoinHandle<crate::Result<Option<LockGuard>>>;
 
@@ -240,6 +240,56 @@ pub(super) async fn c13_lost_signals_do_not_cost_liveness(context: TestContext) 
     asks(&ours, &key, 1).await?;
     guard.release().await?;
     ensure!(waiter.await??.is_some(), "without signals the waiter was not served");
+    Ok(())
+}
+
+/// What is subscribed to beside it, what is told of others before it is asked for, and how often it is asked, costs no subscription
+/// its notification.
+pub(super) async fn c13_each_of_many_subscriptions_is_told(context: TestContext) -> Verdict {
+    const MANY: usize = 80;
+    const OTHERS: usize = 300;
+    /// Asked for a moment at a time, as by one who also waits for something else.
+    const MOMENT: Duration = Duration::from_millis(2);
+    if context.subject.signals_in_turn() {
+        return Ok(());
+    }
+    let (ours, theirs) = (context.client().await?, context.client().await?);
+    let (mut held, mut waiting) = (Vec::new(), Vec::new());
+    for number in 0..MANY {
+        let grant = theirs.claims(&context.key(), Mode::Exclusive, AMPLE * 3).await?;
+        // One of two subscriptions of one client to one key goes.
+        let twin = if number % 8 == 0 { Some(ours.store.subscribe(&grant.key).await?) } else { None };
+        waiting.push(ours.store.subscribe(&grant.key).await?);
+        drop(twin);
+        let claim = Claim { waits: true, ..Claim::new(&grant.key, Mode::Exclusive, AMPLE) };
+        ours.store.try_acquire(&claim).await?;
+        held.push((grant, claim));
+    }
+    let noise = ours.store.subscribe(&context.key()).await?;
+    for subscription in &mut waiting {
+        // What came without a reason.
+        drop(tokio::time::timeout(MOMENT, subscription.next()).await);
+    }
+    for (grant, _) in &held {
+        theirs.store.release(grant).await?;
+    }
+    for _ in 0..OTHERS.div_ceil(20) {
+        let some = (0..20).map(async |_| {
+            let grant = theirs.claims(&context.key(), Mode::Exclusive, AMPLE).await?;
+            theirs.store.release(&grant).await.map_err(Failure::from)
+        });
+        futures::future::try_join_all(some).await?;
+    }
+    drop(noise);
+    let limit = ours.clock.now().plus(AMPLE);
+    for (number, subscription) in waiting.iter_mut().enumerate() {
+        while tokio::time::timeout(MOMENT, subscription.next()).await.is_err() {
+            ensure!(ours.clock.now() < limit, "subscription {number} of {MANY} was told nothing");
+        }
+    }
+    for (_, claim) in &held {
+        ours.store.release(&claim.grant(None)).await?;
+    }
     Ok(())
 }
 

@@ -148,11 +148,18 @@ impl Ttl {
 /// Label and reason of a claim.
 pub(super) fn text(which: usize) -> Option<String> {
     // Blanks at an end are what a column of a fixed width loses.
-    let texts = ["", "a's \"text\" `of` {one: %s} $1 ?", "line\r\n\0\u{7f}\u{202e}end", " 😀 Ünïcödé e\u{301} "];
-    match which % (texts.len() + 2) {
+    let texts = [
+        "",
+        "a|b,c;d:e=f\tg\u{1f}h\u{1}i",
+        "a's \"text\" `of` {one: %s} $1 ?",
+        "line\r\n\0\u{7f}\u{202e}end",
+        " 😀 Ünïcödé e\u{301} ",
+    ];
+    // Both of a claim may be as long as they can be.
+    match which % (texts.len() + 3) {
         0 => None,
-        1 => Some("é".repeat(crate::LockOptions::MAX_TEXT_BYTES / 2)),
-        other => Some(texts[other - 2].to_owned()),
+        1 | 2 => Some("é".repeat(crate::LockOptions::MAX_TEXT_BYTES / 2)),
+        other => Some(texts[other - 3].to_owned()),
     }
 }
 
@@ -238,7 +245,7 @@ fn a_move(claims: &Capabilities, mut drawn: Drawn) -> BoxedStrategy<Move> {
     ]);
     let back = prop_oneof![6 => Just(0), 2 => Just(1), 2 => 2..4_usize];
     let which = (back, near).prop_map(|(back, near)| Which { back, near });
-    let (by, text) = (0..3_usize, 0..6_usize);
+    let (by, text) = (0..3_usize, 0..8_usize);
 
     let one_in = |weight: u32| proptest::bool::weighted(1.0 / f64::from(weight));
     let of = one_of([
