@@ -168,7 +168,8 @@ pub trait Backend: fmt::Debug + Send + Sync + 'static {
         Duration::from_secs(1)
     }
 
-    /// Closes the connections of this backend and ends its background tasks. Steps that begin later fail at once with
+    /// Closes the connections of this backend and ends its background tasks: a backend that has neither needs no other than this, which
+    /// does nothing. Steps that begin later fail at once with
     /// [`Closed`](ErrorKind::Closed). Steps that are under way fail at once with the same, or with
     /// [`Indeterminate`](ErrorKind::Indeterminate) if they were sent: the engine waits for none of them any more.
     ///
