@@ -61,17 +61,6 @@ pub(super) async fn c22_bad_keys_are_refused(context: TestContext) -> Verdict {
 
 pub(super) async fn c22_namespaces_do_not_see_each_other(context: TestContext) -> Verdict {
     // Of its own, because this case may run twice at the same time.
-    // They differ in the last of the bytes that a namespace may have.
-    let long = format!("{}{}", OwnerId::random().to_hex(), "x".repeat(31));
-    let (one, other) = (format!("{long}a"), format!("{long}b"));
-    let (one, other) =
-        (context.client_in(&one, Clock::system()).await, context.client_in(&other, Clock::system()).await);
-    if let (Ok(one), Ok(other)) = (one, other) {
-        let held = one.take(&context.key(), &patient()).await?;
-        other.sees_nobody(held.key()).await?;
-        other.take(held.key(), &once()).await?.release().await?;
-        held.release().await?;
-    }
     let base = format!("{}-{}", TestContext::namespace(), OwnerId::random().to_hex());
     let (ours, key) = (context.client().await?, context.key());
     let (guard, mut held) = (ours.take(&key, &patient()).await?, Vec::new());
@@ -94,10 +83,8 @@ pub(super) async fn c22_namespaces_do_not_see_each_other(context: TestContext) -
 pub(super) async fn c22_namespaces_that_begin_alike_do_not_meet(context: TestContext) -> Verdict {
     // They differ in the last of the bytes that a namespace may have.
     let long = format!("{}{}", OwnerId::random().to_hex(), "x".repeat(31));
-    let (one, other) = (format!("{long}a"), format!("{long}b"));
-    let (one, other) =
-        (context.client_in(&one, Clock::system()).await, context.client_in(&other, Clock::system()).await);
-    if let (Ok(one), Ok(other)) = (one, other) {
+    let client = async |ending| context.client_in(&format!("{long}{ending}"), Clock::system()).await;
+    if let (Ok(one), Ok(other)) = (client("a").await, client("b").await) {
         let held = one.take(&context.key(), &patient()).await?;
         other.sees_nobody(held.key()).await?;
         other.take(held.key(), &once()).await?.release().await?;
