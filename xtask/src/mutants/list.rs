@@ -196,7 +196,7 @@ pub(super) const MUTANTS: &[Mutant] = mutants! {
         "told.number.unwrap_or(told.floor + 1)" => "told.number.unwrap_or(told.floor)";
     "redlock" by "tokens": "a node confirms a number that it gave before" in "crates/redlock/src/lua/confirm.lua",
         "if floor >= tonumber(number) then" => "if floor > tonumber(number) then";
-    "redlock" by "late": "a grant that comes late is not given back" in "crates/redlock/src/batch.rs",
+    "redlock" by "contenders": "a grant that comes late is not given back" in "crates/redlock/src/batch.rs",
         "if attempt.granted_late(index) {" => "if attempt.granted_late(index) && index > 99 {";
 
     "mysql-unique": "a claim takes the key from its owner" in TRY_ACQUIRE_SQL,

@@ -78,22 +78,30 @@ async fn a_release_by_force_in_the_middle_of_a_downgrade_frees_the_key() {
     let proxy = Proxy::start(server.port());
     let far = MysqlRw::connect(&proxy.url(&server.url())).await.unwrap();
     // Forced releases between any two statements of the downgrade.
-    for moment in 0..24 {
+    for moment in 0..48 {
         let key = LockKey::new(format!("k{moment}")).unwrap();
         proxy.delay(Duration::ZERO);
         let writer = far.write(key.as_str()).await.unwrap();
         let token = writer.fencing_token();
         proxy.delay(Duration::from_millis(20));
         let downgrading = tokio::spawn(async move { writer.downgrade(&LockOptions::new()).await });
-        tokio::time::sleep(Duration::from_millis(5 * moment)).await;
+        tokio::time::sleep(Duration::from_millis(5 * (moment / 2))).await;
         let seen = near.inspect(&key).await.unwrap().holders;
         assert!(seen.len() == 1 && (seen[0].mode == Mode::Shared || seen[0].token == token), "{seen:?} of {token:?}");
         near.force_release(&key).await.unwrap();
-        assert!(near.try_write(key.as_str()).await.unwrap().is_some(), "held after a release by force at {moment}");
+        // A writer in between keeps out what comes later.
+        if moment % 2 == 0 {
+            assert!(near.try_write(key.as_str()).await.unwrap().is_some(), "held after a release by force at {moment}");
+        }
+        while !downgrading.is_finished() {
+            let seen = near.inspect(&key).await.unwrap().holders;
+            assert!(seen.iter().all(|holder| holder.mode == Mode::Exclusive), "{seen:?} after a release at {moment}");
+        }
         if let Ok(reader) = downgrading.await.unwrap() {
             let lost = reader.renew().await.unwrap_err();
             assert!(matches!(lost.kind(), ErrorKind::Lost(_)), "{lost}");
         }
+        assert!(near.try_write(key.as_str()).await.unwrap().is_some(), "held after the downgrade at {moment}");
     }
 }
 
