@@ -128,7 +128,7 @@ pub(super) async fn c25_a_key_that_changes_hands_is_shown_and_granted_to_nobody(
     Ok(())
 }
 
-/// What says of an owner whose grant is over, or of a reader beside others, keeps nobody out while it is under way.
+/// A renewal of a grant that is over, or of one reader beside others, keeps nobody out while it is under way.
 pub(super) async fn c10_a_renewal_under_way_keeps_nobody_out(context: TestContext) -> Verdict {
     const ROUNDS: usize = 40;
     let clients = context.clients(2, 1).await?;
