@@ -46,28 +46,28 @@ pub(crate) async fn list(store: &Store, prefix: &str, after: Option<&Cursor>) ->
     }
 }
 
-/// Releases the writer that is seen, and the reader that it may be about to become, or all readers. If the key changes
+/// Releases the writer that is seen, and the reader that it may be about to become, or the readers that are seen. If the key changes
 /// hands in between, looks again.
 pub(crate) async fn force_release(store: &Store, key: &LockKey, only: Option<u64>) -> Result<Holders> {
     for _ in 0..ATTEMPTS {
         let seen = inspect(store, key).await?;
         let seen = Holders::new(key, seen.holders.into_iter().filter(|holder| is_meant(holder, only)).collect());
-        let Some(first) = seen.holders.first() else { return Ok(seen) };
+        let epochs = || seen.holders.iter().filter_map(|holder| holder.token).map(FencingToken::epoch);
+        let (Some(mut oldest), Some(mut newest)) = (epochs().min(), epochs().max()) else { return Ok(seen) };
         let name = ("name", store.name(key));
         let release = |statement, params| store.sessions.run(Step::new("force-release", statement), params);
-        // Of readers, all or the one that is meant; beside a writer, the one that it may be about to become.
-        let mut oldest = only.filter(|_| first.mode == Mode::Shared).unwrap_or(0);
-        let mut newest = only.unwrap_or(FencingToken::MAX_EPOCH);
-        let mut released = false;
-        if let (Mode::Exclusive, Some(token)) = (first.mode, first.token) {
-            let written = ("written", Value::UInt(token.epoch()));
-            let reply = release(&store.statements.force_release_writer, named([name.clone(), written])).await?;
-            (released, newest) = (reply.affected > 0, reply.id);
-            // A writer that is not there any more has become a reader under another epoch, or has gone.
-            oldest = if only.is_some() && !released { FencingToken::MAX_EPOCH } else { 0 };
+        let writes = seen.holders.iter().any(|holder| holder.mode == Mode::Exclusive);
+        if writes {
+            let params = named([name.clone(), ("written", Value::UInt(newest))]);
+            let reply = release(&store.statements.force_release_writer, params).await?;
+            if reply.affected == 0 {
+                // It has become a reader, with another epoch, or has gone.
+                continue;
+            }
+            (oldest, newest) = (0, reply.id);
         }
         let readers = named([name, ("oldest", Value::UInt(oldest)), ("newest", Value::UInt(newest))]);
-        if release(&store.statements.force_release_readers, readers).await?.affected > 0 || released {
+        if release(&store.statements.force_release_readers, readers).await?.affected > 0 || writes {
             return Ok(seen);
         }
     }

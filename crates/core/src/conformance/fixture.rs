@@ -41,6 +41,14 @@ pub trait Fixture: Send + Sync + 'static {
         false
     }
 
+    /// Whether each step takes effect at one moment between its request and its answer (Herlihy and Wing, "Linearizability"). By
+    /// default it does. It does not where a step is carried out by several servers, or by several statements without a transaction:
+    /// then a forced release, or a step that is sent twice, may see one half of another step. The model asks those of such a store
+    /// beside no other step.
+    fn steps_are_atomic(&self) -> bool {
+        true
+    }
+
     /// Environment variables with which a helper process builds a fixture for the same store.
     fn environment(&self) -> Vec<(String, String)> {
         Vec::new()

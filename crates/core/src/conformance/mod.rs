@@ -49,17 +49,19 @@
 //! expired entries, the largest batch, an empty store, several clients at one moment. A new case needs no change to any fixture:
 //! the optional methods of [`Fixture`] have defaults.
 //!
-//! A case that fails prints the clause of the contract, what was expected and what was seen, or the shortest script that the model
-//! found. The run ends with the name of the case to look at first, and with the clauses that are broken:
+//! A case that fails prints what was expected and what was seen, or the shortest script that the model found, and the clause of the
+//! contract. The run ends with the name of the case to look at first, and with the clauses that are broken:
 //!
 //! ```text
-//! C9 **Renewal never creates.** A renewal of a grant that is gone reports the loss; it does not bring the key back.
-//! a script, made as short as it fails:
+//! C9: a script, made as short as it fails:
 //! the key "model-331d74f02069-k/"
 //! claim(a, exclusive, 317ms) by client 1 → Granted { epoch: Some(28728734182748) }
 //! wait 329.3ms
 //! renew(a, 61.283s) by client 1 → [Held]
 //! ← Held, though the lease is not there
+//! LEASEHOLD_MODEL_SEED=3817 asks the same scripts
+//!
+//! C9 **Renewal never creates.** A renewal of a grant that is gone reports the loss. It never brings the key back, even if …
 //!
 //! begin with c01_any_script_of_steps_is_answered_as_the_contract_says
 //! broken: C9, C20

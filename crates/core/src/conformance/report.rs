@@ -182,7 +182,7 @@ fn trial(
                 _ => (clause::number(case.name), why),
             };
             counts.note_failure(case, &clause);
-            Failed::from(format!("{clause} {}\n{why}", clause::text(&clause).unwrap_or_default()))
+            Failed::from(format!("{clause}: {why}\n\n{clause} {}", clause::text(&clause).unwrap_or_default()))
         })
     };
     Trial::ignorable_test(name, body).with_ignored_flag(ignored)

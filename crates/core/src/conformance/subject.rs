@@ -25,6 +25,10 @@ pub trait Subject: Send + Sync + 'static {
     fn signals_in_turn(&self) -> bool {
         false
     }
+    /// See [`Fixture::steps_are_atomic`].
+    fn steps_are_atomic(&self) -> bool {
+        true
+    }
     /// See [`Fixture::environment`].
     fn environment(&self) -> Vec<(String, String)>;
 }
@@ -119,6 +123,10 @@ impl<F: Fixture> Subject for Unshared<F> {
         self.0.signals_in_turn()
     }
 
+    fn steps_are_atomic(&self) -> bool {
+        self.0.steps_are_atomic()
+    }
+
     fn environment(&self) -> Vec<(String, String)> {
         self.0.environment()
     }
@@ -140,6 +148,10 @@ impl<F: Fixture<Backend: SharedBackend>> Subject for Shareable<F> {
 
     fn signals_in_turn(&self) -> bool {
         self.0.signals_in_turn()
+    }
+
+    fn steps_are_atomic(&self) -> bool {
+        self.0.steps_are_atomic()
     }
 
     fn environment(&self) -> Vec<(String, String)> {

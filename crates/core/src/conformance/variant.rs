@@ -49,6 +49,10 @@ impl Subject for Variant {
         self.subject.signals_in_turn()
     }
 
+    fn steps_are_atomic(&self) -> bool {
+        self.subject.steps_are_atomic()
+    }
+
     fn environment(&self) -> Vec<(String, String)> {
         let variant = (VARIABLE.to_owned(), self.name.to_owned());
         self.subject.environment().into_iter().chain([variant]).collect()

@@ -31,6 +31,10 @@ impl Fixture for Mysql {
         let url = self.url.clone().unwrap_or_default();
         MysqlRw::builder().url(url).namespace(namespace).group_commit(self.group_commit).backend().await
     }
+
+    fn steps_are_atomic(&self) -> bool {
+        false
+    }
 }
 
 pub(crate) fn suite() -> Suite {

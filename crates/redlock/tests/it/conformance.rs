@@ -44,4 +44,8 @@ impl Fixture for Nodes {
         // So that a busy machine is not taken for a silent node.
         builder.node_limit(Duration::from_secs(2)).backend().await
     }
+
+    fn steps_are_atomic(&self) -> bool {
+        false
+    }
 }

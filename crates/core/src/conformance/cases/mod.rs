@@ -23,7 +23,6 @@ mod runtimes;
 mod semaphore;
 mod shared;
 mod token;
-mod under_way;
 mod waiting;
 
 use futures::future::BoxFuture;
@@ -109,7 +108,6 @@ const CASES: &[Case] = cases! {
     horizon::c08_a_client_an_hour_off_behaves_like_any_other
 
     renewal::c09_renewal_of_an_expired_grant_creates_nothing [Lease]
-    under_way::c09_a_step_beside_a_release_brings_nothing_back
     renewal::c09_the_largest_batch_renews_every_one [Lease]
     renewal::c09_a_grant_is_renewed_as_often_as_is_asked [Lease]
 
@@ -118,7 +116,6 @@ const CASES: &[Case] = cases! {
     waiting::c10_try_answers_while_others_wait
     waiting::c10_a_failing_store_is_an_error
     waiting::c10_busy_tells_what_is_left_of_the_lease [Lease]
-    race::c10_a_renewal_under_way_keeps_nobody_out [Lease]
 
     waiting::c11_the_wait_limit_is_kept
     waiting::c11_the_limit_is_kept_while_the_store_is_silent
@@ -156,7 +153,6 @@ const CASES: &[Case] = cases! {
     lease::c19_bad_leases_are_refused_before_anything_is_sent
 
     release::c20_release_says_that_it_released
-    under_way::c20_a_step_beside_a_release_spares_the_next_holder
     release::c20_a_lost_reply_is_settled_in_the_background
 
     release::c21_drop_releases
@@ -176,7 +172,6 @@ const CASES: &[Case] = cases! {
     errors::c24_odd_listings_do_not_panic
 
     admin::c25_inspect_shows_the_holder
-    race::c25_a_key_that_changes_hands_is_shown_and_granted_to_nobody
     admin::c25_list_pages_through_held_keys
     admin::c25_list_goes_on_behind_what_has_ended [Lease]
     admin::c25_list_takes_the_prefix_literally
@@ -209,7 +204,6 @@ const CASES: &[Case] = cases! {
     attach::c28_a_detached_lock_is_attached_once [Detach]
     attach::c28_of_two_who_attach_at_once_one_has_the_lock [Detach]
     attach::c28_of_two_processes_that_attach_at_once_one_has_the_lock [Detach, CrossProcess]
-    under_way::c28_a_renewal_beside_a_take_over_spares_the_new_owner [Detach]
     attach::c28_the_next_holder_after_an_attached_lock_has_its_own_texts [Detach]
     attach::c28_the_previous_owner_can_neither_renew_nor_release [Detach]
     attach::c28_an_attach_that_fails_or_is_cancelled_leaves_nothing [Detach]

@@ -10,9 +10,7 @@ use futures::future::{join_all, try_join_all};
 use super::context::{AMPLE, TestContext, outlast, past, patient};
 use crate::conformance::TestClient;
 use crate::conformance::verdict::{Failure, Verdict, ensure};
-use crate::{
-    Attempt, Capability, Claim, Error, FencingToken, GrantRef, LeaseStatus, LockKey, LockOptions, Mode, OwnerId, Wait,
-};
+use crate::{Attempt, Capability, Claim, FencingToken, GrantRef, LockKey, LockOptions, Mode, Wait};
 
 const LEASE: Duration = Duration::from_secs(60);
 
@@ -93,69 +91,6 @@ pub(super) async fn c01_readers_and_writers_of_several_lockers_never_overlap(con
     }
     while let Some(ended) = tasks.join_next().await {
         ended??;
-    }
-    Ok(())
-}
-
-/// A holder gives its key to another owner, or becomes a reader, while somebody claims the key and somebody looks at it.
-pub(super) async fn c25_a_key_that_changes_hands_is_shown_and_granted_to_nobody(context: TestContext) -> Verdict {
-    const ROUNDS: usize = 40;
-    let (clients, claims) = (context.clients(3, 1).await?, context.subject.capabilities());
-    let [ours, theirs, others] = &clients[..] else { unreachable!("there are three") };
-    for change in [Capability::Detach, Capability::Shared].into_iter().filter(|change| claims.has(*change)) {
-        for round in 0..ROUNDS {
-            let (key, what) = (context.key(), format!("round {round}, {change}"));
-            let grant = ours.claims(&key, Mode::Exclusive, LEASE).await?;
-            let change = async {
-                if change == Capability::Detach {
-                    let taken = theirs.store.steps().take_over(&grant, OwnerId::random(), LEASE).await;
-                    return taken.map(|taken| taken == LeaseStatus::Held);
-                }
-                let reader = Claim::new(&key, Mode::Shared, LEASE);
-                ours.store.steps().downgrade(&grant, &reader).await.map(|read| matches!(read, Attempt::Granted { .. }))
-            };
-            let rival = Claim::new(&key, Mode::Exclusive, LEASE);
-            let (changed, attempt, seen) =
-                futures::join!(change, others.store.try_acquire(&rival), others.store.steps().inspect(&key));
-            ensure!(!matches!(attempt, Ok(Attempt::Granted { .. })), "granted to another meanwhile: {what}");
-            ensure!(seen.as_ref().map_or(true, |seen| !seen.holders.is_empty()), "shown as free meanwhile: {what}");
-            ensure!(*changed.as_ref().unwrap_or(&true), "the holder lost it: {what}");
-            for end in [changed.map(drop), attempt.map(drop), seen.map(drop)] {
-                end.or_else(|error| if error.is_transient() { Ok(()) } else { Err(error) })?;
-            }
-        }
-    }
-    Ok(())
-}
-
-/// A renewal of a grant that is over, or of one reader beside others, keeps nobody out while it is under way.
-pub(super) async fn c10_a_renewal_under_way_keeps_nobody_out(context: TestContext) -> Verdict {
-    const ROUNDS: usize = 40;
-    let clients = context.clients(2, 1).await?;
-    let [ours, theirs] = &clients[..] else { unreachable!("there are two") };
-    for &mode in context.modes() {
-        for round in 0..ROUNDS {
-            let key = context.key();
-            let grant = ours.claims(&key, mode, LEASE).await?;
-            if mode == Mode::Exclusive {
-                ours.store.release(&grant).await?;
-            }
-            let claim = Claim::new(&key, mode, LEASE);
-            let (renewed, mut attempt) =
-                futures::join!(ours.store.renew(&grant, LEASE), theirs.store.try_acquire(&claim));
-            let limit = theirs.clock.now().plus(AMPLE);
-            // An epoch that is ahead of the clock comes soon, and an attempt that failed is made again.
-            while theirs.clock.now() < limit
-                && (matches!(attempt, Ok(Attempt::AHEAD_OF_THE_CLOCK))
-                    || attempt.as_ref().is_err_and(Error::is_transient))
-            {
-                tokio::time::sleep(Duration::from_millis(1)).await;
-                attempt = theirs.store.try_acquire(&claim).await;
-            }
-            let attempt = attempt?;
-            let granted = matches!(attempt, Attempt::Granted { .. });
-            ensure!(granted, "{mode}, round {round}: {attempt:?} beside a renewal that said {renewed:?}");
-        }
     }
     Ok(())
 }

@@ -30,6 +30,8 @@ impl End for Span {
 pub(super) struct Asked {
     pub(super) sent: Moment,
     pub(super) answered: Moment,
+    /// Whether other steps of the key were under way.
+    pub(super) met: bool,
 }
 
 /// A step of a store.
@@ -41,8 +43,8 @@ pub(super) enum Step {
     TakeOver(GrantRef, OwnerId, Duration),
     Downgrade(GrantRef, Claim),
     Force(Option<u64>),
-    /// Inspected, or listed.
-    Look,
+    Inspect,
+    List,
 }
 
 /// The answer of a store.
@@ -51,8 +53,18 @@ pub(super) enum Answer {
     Attempt(Attempt),
     Statuses(Vec<LeaseStatus>),
     Holders(Vec<Holder>),
+    /// A listing has what it was not asked for.
+    Misfit(String),
     /// The store cannot do this, and did nothing.
     Unsupported,
+}
+
+/// A step, its answer, and when.
+#[derive(Clone, Debug)]
+pub(super) struct Heard {
+    pub(super) step: Step,
+    pub(super) answer: Answer,
+    pub(super) at: Asked,
 }
 
 /// An answer that the contract does not allow.
@@ -160,22 +172,41 @@ impl Judge {
         Span { from: at.sent.plus(ttl.saturating_sub(TICK)), to: last }
     }
 
-    /// Takes an answer into account.
-    pub(super) fn hear(&mut self, step: &Step, answer: &Answer, at: Asked) -> Result<(), Wrong> {
-        let (mut next, mut wrong) = (Vec::<Key<Span>>::new(), None);
-        for world in self.states.iter().flat_map(|key| worlds(key, at)) {
-            match self.carry_out(world, step, answer, at) {
-                Ok(after) if next.contains(&after) => {}
-                Ok(after) => next.push(after),
-                Err(why) => wrong = wrong.or(Some(why)),
-            }
-        }
-        if let (true, Some(wrong)) = (next.is_empty(), wrong) {
+    /// Takes the answers to steps that met into account: they have to be those of one step after the other, in some order (Herlihy and
+    /// Wing, "Linearizability", TOPLAS 1990).
+    pub(super) fn hear(&mut self, met: &[Heard]) -> Result<(), Wrong> {
+        let mut after = Followed::default();
+        self.follow(&self.states, &met.iter().collect::<Vec<_>>(), &mut after);
+        if let (true, Some((_, wrong))) = (after.states.is_empty(), after.wrong) {
             return Err(wrong);
         }
-        next.truncate(MOST_WAYS);
-        self.states = next;
+        after.states.truncate(MOST_WAYS);
+        self.states = after.states;
         Ok(())
+    }
+
+    /// Follows each order of the steps that are left.
+    fn follow(&self, states: &[Key<Span>], left: &[&Heard], after: &mut Followed) {
+        if left.is_empty() {
+            after.add(states);
+        }
+        for (place, heard) in left.iter().enumerate() {
+            if left.iter().any(|other| other.at.answered < heard.at.sent) {
+                continue;
+            }
+            let mut next = Followed::default();
+            for world in states.iter().flat_map(|key| worlds(key, heard.at)) {
+                match self.carry_out(world, &heard.step, &heard.answer, heard.at) {
+                    Ok(world) => next.add(&[world]),
+                    Err(wrong) => after.fails(left.len(), wrong),
+                }
+            }
+            let mut left = left.to_vec();
+            left.remove(place);
+            if !next.states.is_empty() {
+                self.follow(&next.states, &left, after);
+            }
+        }
     }
 
     fn carry_out(&self, key: Key<Span>, step: &Step, answer: &Answer, at: Asked) -> Next {
@@ -194,10 +225,11 @@ impl Judge {
                 let shared = key.leases.iter().any(|lease| lease.epoch == *only && lease.mode == Mode::Shared);
                 if shared { Ok(key) } else { broken("C25", "a forced release by token is unsupported".into()) }
             }
-            (Step::Look, Answer::Holders(holders)) => {
+            (Step::Inspect | Step::List, Answer::Holders(holders)) => {
                 self.shows(&key.leases, holders, at)?;
                 Ok(key)
             }
+            (Step::List, Answer::Misfit(why)) => broken("C25", why.clone()),
             other => broken("C25", format!("{other:?} is no answer to this step")),
         }
     }
@@ -340,7 +372,13 @@ impl Judge {
     }
 
     fn force(&self, mut key: Key<Span>, only: Option<u64>, holders: &[Holder], at: Asked) -> Next {
-        let ended = key.force(only);
+        let mut ended = key.force(only);
+        if at.met {
+            // A store may look, and then end what it saw: a lease that is prolonged in between had less left.
+            for lease in &mut ended {
+                lease.ends.from = lease.ends.from.min(at.sent);
+            }
+        }
         self.shows(&ended, holders, at).map(|()| key)
     }
 
@@ -423,6 +461,30 @@ impl Judge {
         part.or_else(|| {
             text.map(|(what, shown, given)| format!("its {what} is {}", apart_from(shown.as_deref(), given.as_deref())))
         })
+    }
+}
+
+/// The states that explain the answers, and what is wrong where there is none.
+#[derive(Default)]
+struct Followed {
+    states: Vec<Key<Span>>,
+    /// Of the order that explains the most, with how many steps were left.
+    wrong: Option<(usize, Wrong)>,
+}
+
+impl Followed {
+    fn add(&mut self, states: &[Key<Span>]) {
+        for state in states {
+            if !self.states.contains(state) {
+                self.states.push(state.clone());
+            }
+        }
+    }
+
+    fn fails(&mut self, left: usize, wrong: Wrong) {
+        if self.wrong.as_ref().is_none_or(|(before, _)| left < *before) {
+            self.wrong = Some((left, wrong));
+        }
     }
 }
 

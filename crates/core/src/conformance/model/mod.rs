@@ -58,7 +58,7 @@ fn seconds() -> Duration {
 
 /// Asks scripts of each key until the time is over.
 pub(super) async fn c01_any_script_of_steps_is_answered_as_the_contract_says(context: TestContext) -> Verdict {
-    let mut claims = context.subject.capabilities();
+    let (mut claims, is_atomic) = (context.subject.capabilities(), context.subject.steps_are_atomic());
     if context.subject.signals_in_turn() {
         claims = claims.without(Capability::Wakeup, "whose turn it is, a script does not know");
     }
@@ -74,7 +74,7 @@ pub(super) async fn c01_any_script_of_steps_is_answered_as_the_contract_says(con
         let stems: Vec<_> = (0..KEYS.div_ceil(ENDINGS.len())).map(|_| stem()).collect();
         let mut plays = FuturesUnordered::new();
         for place in 0..KEYS {
-            let play = Play::new(&clients, &claims, key(&stems[place / ENDINGS.len()], place)?);
+            let play = Play::new(&clients, &claims, is_atomic, key(&stems[place / ENDINGS.len()], place)?);
             let moves = moves(seed.wrapping_add(place as u64), &claims);
             plays.push(async move { (place, play.all(&moves).await) });
         }
@@ -88,7 +88,7 @@ pub(super) async fn c01_any_script_of_steps_is_answered_as_the_contract_says(con
                     drop(plays);
                     let is_shortened = context.is_explained && std::env::var_os(AS_ASKED).is_none();
                     let shorter = if is_shortened {
-                        shorter(seed.wrapping_add(place as u64), place, &clients, &claims).await
+                        shorter(seed.wrapping_add(place as u64), place, &clients, &claims, is_atomic).await
                     } else {
                         None
                     };
@@ -105,8 +105,11 @@ pub(super) async fn c01_any_script_of_steps_is_answered_as_the_contract_says(con
     Ok(())
 }
 
+const ALONE_IT_PASSED: &str =
+    "as it was asked (alone it passed: a moment may decide, or a step of another key that is asked beside it)";
+
 fn failure(seed: u64, wrong: Wrong, told: &str, shorter: Option<(Wrong, String)>) -> Failure {
-    let how = if shorter.is_some() { "made as short as it fails" } else { "as it was asked: alone it passed" };
+    let how = if shorter.is_some() { "made as short as it fails" } else { ALONE_IT_PASSED };
     let (Wrong { clause, why }, told) = shorter.unwrap_or_else(|| (wrong, told.to_owned()));
     Failure(format!("{clause}: a script, {how}:\n{told}← {why}\n{SEED}={seed} asks the same scripts"))
 }
@@ -133,6 +136,7 @@ async fn shorter(
     place: usize,
     clients: &[Arc<TestClient>],
     claims: &Capabilities,
+    is_atomic: bool,
 ) -> Option<(Wrong, String)> {
     let (clients, claims, handle) = (clients.to_vec(), claims.clone(), Handle::current());
     let shrink = move || {
@@ -140,7 +144,7 @@ async fn shorter(
         let mut tree = scripts.new_tree(&mut runner).ok()?;
         let fails = |moves: &[Move]| {
             let key = key(&stem(), place).ok()?;
-            match handle.block_on(Play::new(&clients, &claims, key).all(moves)) {
+            match handle.block_on(Play::new(&clients, &claims, is_atomic, key).all(moves)) {
                 Err(End::Wrong(wrong, told)) => Some((wrong, told)),
                 _ => None,
             }

@@ -5,17 +5,18 @@ use std::fmt::Write as _;
 use std::sync::Arc;
 use std::time::Duration;
 
+use futures::future::join_all;
 use tokio::sync::mpsc;
 use tokio::task::AbortHandle;
 
-use super::judge::{Answer, Asked, Judge, Step, Wrong};
+use super::judge::{Answer, Asked, Heard, Judge, Step, Wrong};
 use super::script::{Beside, Ended, Move, Near, Of, Poll, Ttl, Until, Which, text};
 use crate::clock::Moment;
 use crate::conformance::TestClient;
 use crate::conformance::direct::WITHIN;
 use crate::{
-    Attempt, Backend, Capabilities, Capability, Claim, Clock, Error, ErrorKind, GrantRef, Holder, LockKey, Mode,
-    Notification, OwnerId, Renewal,
+    Attempt, Backend, Capabilities, Capability, Claim, Clock, Error, ErrorKind, GrantRef, Holder, LeaseStatus, LockKey,
+    Mode, Notification, OwnerId, Renewal,
 };
 
 /// How long a notification may take on a busy machine.
@@ -70,6 +71,7 @@ impl Drop for Subscribed {
 pub(super) struct Play {
     clients: Vec<Arc<TestClient>>,
     claims: Capabilities,
+    is_atomic: bool,
     key: LockKey,
     clock: Clock,
     judge: Judge,
@@ -81,15 +83,27 @@ pub(super) struct Play {
 
 type Played<T = ()> = Result<T, End>;
 
+/// What is to be asked.
+#[derive(Clone, Debug)]
+struct Asks {
+    by: usize,
+    step: Step,
+    /// So many milliseconds after those that it meets, if it meets others.
+    later: u64,
+    met: bool,
+    /// The claim that the store may have granted by itself, not before this moment.
+    granted: Option<(Claim, Moment)>,
+}
+
 /// One in the line of a store: its client, its claim, its first lease, and when it has to ask again.
 type Placed = (usize, Claim, Duration, Duration);
 
 impl Play {
-    pub(super) fn new(clients: &[Arc<TestClient>], claims: &Capabilities, key: LockKey) -> Self {
+    pub(super) fn new(clients: &[Arc<TestClient>], claims: &Capabilities, is_atomic: bool, key: LockKey) -> Self {
         let (clients, clock) = (clients.to_vec(), Clock::system());
         let (judge, claims) = (Judge::new(claims.clone()), claims.clone());
         let told = format!("the key {key:?}\n");
-        Self { clients, claims, key, clock, judge, had: Vec::new(), taken: Vec::new(), told }
+        Self { clients, claims, is_atomic, key, clock, judge, had: Vec::new(), taken: Vec::new(), told }
     }
 
     /// Plays the moves, and frees the key.
@@ -102,37 +116,6 @@ impl Play {
 
     async fn one(&mut self, step: &Move) -> Played {
         match step {
-            Move::Claim { by, mode, ttl, of, waits, text } => {
-                let claim = Claim { waits: *waits, ..self.claim_of(*by, *mode, *ttl, *of, *text) };
-                // A claim is repeated by the client that lost its answer.
-                let first = self.had.iter().rev().find(|had| had.grant.owner == claim.owner).map(|had| had.by);
-                self.claims(first.unwrap_or(*by), claim).await
-            }
-            Move::Renew(renewals) => {
-                let which =
-                    renewals.iter().filter_map(|(which, ttl)| Some((self.which(*which)?, ttl.of(&self.claims))));
-                let which: Vec<_> = which.collect();
-                let Some(by) = which.first().map(|(had, _)| had.by) else { return Ok(()) };
-                // A session renews what is its own.
-                let ours = which.into_iter().filter(|(had, _)| had.by == by);
-                let renewals = ours.map(|(had, ttl)| Renewal { grant: had.grant, ttl }).collect();
-                self.ask(self.for_the_owner(by), Step::Renew(renewals)).await.map(drop)
-            }
-            Move::Release(which) => match self.which(*which) {
-                Some(had) => self.ask(self.for_the_owner(had.by), Step::Release(had.grant)).await.map(drop),
-                None => Ok(()),
-            },
-            Move::TakeOver { of, by, ttl, again } => self.take_over(*of, *by, ttl.of(&self.claims), *again).await,
-            Move::Downgrade { of, ttl, text } => self.downgrade(*of, *ttl, *text).await,
-            Move::Force(None) => self.ask(OPERATOR, Step::Force(None)).await.map(drop),
-            Move::Force(Some(which)) => match self.which(*which).and_then(|had| had.grant.epoch) {
-                Some(epoch) if self.claims.has(Capability::Fencing) => {
-                    self.ask(OPERATOR, Step::Force(Some(epoch))).await.map(drop)
-                }
-                _ => Ok(()),
-            },
-            Move::Inspect(by) => self.look(*by, false).await,
-            Move::List(by) => self.look(*by, true).await,
             Move::Await { mode, ended, ttl, beside } => self.awaits(*mode, *ended, ttl.of(&self.claims), *beside).await,
             Move::Line { waiting, leaves, ended, ttl } => {
                 self.line(*waiting, *leaves, *ended, ttl.of(&self.claims)).await
@@ -143,7 +126,83 @@ impl Play {
                 None => Ok(()),
             },
             Move::Edge(by, poll) => self.edge(*by, *poll).await,
+            Move::Meet(met) => self.meet(met).await,
+            of_one_step => match self.step(of_one_step) {
+                Some((by, step)) => self.ask(by, step).await.map(drop),
+                None => Ok(()),
+            },
         }
+    }
+
+    /// The step of a move, and who is to ask it. `None` for one of several steps, and for one of a grant, while there was none.
+    fn step(&self, of: &Move) -> Option<(usize, Step)> {
+        let step = match of {
+            Move::Claim { by, mode, ttl, of, waits, text } => {
+                let claim = Claim { waits: *waits, ..self.claim_of(*by, *mode, *ttl, *of, *text) };
+                // A claim is repeated by the client that lost its answer.
+                let first = self.had.iter().rev().find(|had| had.grant.owner == claim.owner).map(|had| had.by);
+                (first.unwrap_or(*by), Step::Claim(claim))
+            }
+            Move::Renew(renewals) => {
+                let which =
+                    renewals.iter().filter_map(|(which, ttl)| Some((self.which(*which)?, ttl.of(&self.claims))));
+                let which: Vec<_> = which.collect();
+                let by = which.first()?.0.by;
+                // A session renews what is its own.
+                let ours = which.into_iter().filter(|(had, _)| had.by == by);
+                let renewals = ours.map(|(had, ttl)| Renewal { grant: had.grant, ttl }).collect();
+                (self.for_the_owner(by), Step::Renew(renewals))
+            }
+            Move::Release(which) => {
+                let had = self.which(*which)?;
+                (self.for_the_owner(had.by), Step::Release(had.grant))
+            }
+            Move::TakeOver { of, by, ttl, again } => {
+                // Also one behind which the grant went on to another: its new owner does not hold it any more.
+                let taken = again.and_then(|back| self.taken.iter().rev().nth(back).cloned());
+                let (grant, owner) = taken.or_else(|| Some((self.which(*of)?.grant, OwnerId::random())))?;
+                (*by, Step::TakeOver(grant, owner, ttl.of(&self.claims)))
+            }
+            Move::Downgrade { of, ttl, text } => {
+                let had = self.which(*of)?;
+                let claim = self.claim_of(had.by, Mode::Shared, *ttl, Of::New, *text);
+                (had.by, Step::Downgrade(GrantRef { mode: Mode::Exclusive, ..had.grant }, claim))
+            }
+            Move::Force(None) => (OPERATOR, Step::Force(None)),
+            Move::Force(Some(which)) => {
+                let epoch = self.which(*which)?.grant.epoch.filter(|_| self.claims.has(Capability::Fencing))?;
+                (OPERATOR, Step::Force(Some(epoch)))
+            }
+            Move::Inspect(by) => (*by, Step::Inspect),
+            Move::List(by) => (*by, Step::List),
+            Move::Await { .. } | Move::Line { .. } | Move::Wait(_) | Move::Edge(..) | Move::Meet(_) => return None,
+        };
+        Some(step)
+    }
+
+    /// Asks several steps at one moment.
+    async fn meet(&mut self, met: &[(Move, u64)]) -> Played {
+        let mut asks = Vec::<Asks>::new();
+        for (step, later) in met {
+            let Some((by, mut step)) = self.step(step) else { continue };
+            match &mut step {
+                // Something may come between those of a batch.
+                Step::Renew(renewals) => renewals.truncate(1),
+                // No owner claims a key anew beside the end of what it had.
+                Step::Claim(claim) if !self.claims.has(Capability::Reentrancy) => claim.owner = OwnerId::random(),
+                _ => {}
+            }
+            // Of one session, two claims are two levels.
+            let is_level = |other: &Asks| {
+                let claims = [&other.step, &step].iter().all(|step| matches!(step, Step::Claim(_)));
+                claims && place(other.by) == place(by) && self.claims.has(Capability::Reentrancy)
+            };
+            let sees_a_half = !self.is_atomic && asks.iter().any(|other| sees_a_half(&other.step, &step));
+            if !asks.iter().any(is_level) && !sees_a_half {
+                asks.push(Asks { by, step, later: *later, met: met.len() > 1, granted: None });
+            }
+        }
+        self.ask_at_once(&asks).await.map(drop)
     }
 
     /// Some client: a lease is that of an owner id, and not of the process that claimed it, except where that is a session. An agent
@@ -175,13 +234,13 @@ impl Play {
             // Of the same answers the last will do.
             self.told.truncate(told);
             match poll {
-                Poll::Inspect => self.look(by, false).await?,
-                Poll::List => self.look(by, true).await?,
+                Poll::Inspect => self.ask(by, Step::Inspect).await?,
+                Poll::List => self.ask(by, Step::List).await?,
                 Poll::Claim(mode) => {
                     let claim = self.claim_of(by, mode, Ttl::SHORT, Of::New, 0);
-                    self.claims(by, claim).await?;
+                    self.ask(by, Step::Claim(claim)).await?
                 }
-            }
+            };
             tokio::time::sleep(Duration::from_millis(1)).await;
         }
         Ok(())
@@ -223,42 +282,22 @@ impl Play {
         Claim { owner, mode: claimed.unwrap_or(mode), ..claim }
     }
 
-    async fn claims(&mut self, by: usize, claim: Claim) -> Played {
-        let answer = self.ask(by, Step::Claim(claim.clone())).await?;
-        self.note(by, &claim, &answer);
-        Ok(())
-    }
-
-    fn note(&mut self, by: usize, claim: &Claim, answer: &Answer) {
-        if let Answer::Attempt(Attempt::Granted { epoch }) = answer {
-            // What an owner took over is not taken over again by a message that comes twice, once it has another lease.
-            self.taken.retain(|(_, owner)| *owner != claim.owner);
-            // The judge counts for a store that gives no epochs.
-            let epoch = epoch.or_else(|| self.judge.epoch_of(claim.owner));
-            self.had.push(Had { grant: claim.grant(epoch), by });
+    /// Keeps what was granted, for later steps.
+    fn note(&mut self, by: usize, heard: &Heard) {
+        match (&heard.step, &heard.answer) {
+            (Step::Claim(claim) | Step::Downgrade(_, claim), Answer::Attempt(Attempt::Granted { epoch })) => {
+                // What an owner took over is not taken over again by a message that comes twice, once it has another lease.
+                self.taken.retain(|(_, owner)| *owner != claim.owner);
+                // The judge counts for a store that gives no epochs.
+                let epoch = epoch.or_else(|| self.judge.epoch_of(claim.owner));
+                self.had.push(Had { grant: claim.grant(epoch), by });
+            }
+            (Step::TakeOver(grant, owner, _), Answer::Statuses(statuses)) if statuses[..] == [LeaseStatus::Held] => {
+                self.taken.push((grant.clone(), *owner));
+                self.had.push(Had { grant: GrantRef { owner: *owner, ..grant.clone() }, by });
+            }
+            _ => {}
         }
-    }
-
-    async fn take_over(&mut self, of: Which, by: usize, ttl: Duration, again: Option<usize>) -> Played {
-        // Also one behind which the grant went on to another: its new owner does not hold it any more.
-        let taken = again.and_then(|back| self.taken.iter().rev().nth(back).cloned());
-        let Some(had) = self.which(of) else { return Ok(()) };
-        let (grant, owner) = taken.unwrap_or_else(|| (had.grant, OwnerId::random()));
-        let answer = self.ask(by, Step::TakeOver(grant.clone(), owner, ttl)).await?;
-        if matches!(&answer, Answer::Statuses(statuses) if statuses[..] == [crate::LeaseStatus::Held]) {
-            self.taken.push((grant.clone(), owner));
-            self.had.push(Had { grant: GrantRef { owner, ..grant }, by });
-        }
-        Ok(())
-    }
-
-    async fn downgrade(&mut self, of: Which, ttl: Ttl, text: usize) -> Played {
-        let Some(had) = self.which(of) else { return Ok(()) };
-        let claim = self.claim_of(had.by, Mode::Shared, ttl, Of::New, text);
-        let writer = GrantRef { mode: Mode::Exclusive, ..had.grant };
-        let answer = self.ask(had.by, Step::Downgrade(writer, claim.clone())).await?;
-        self.note(had.by, &claim, &answer);
-        Ok(())
     }
 
     /// Somebody waits behind what is there, hears of it when that is ended, and gets the key.
@@ -275,7 +314,6 @@ impl Play {
         let mut other = other.filter(|_| all_hear);
         if let Answer::Attempt(Attempt::Granted { .. }) = told {
             // This machine stood still for so long that nothing was in the way any more.
-            self.note(by, &claim, &told);
             return Ok(());
         }
         self.end_all_but_the_last(&in_the_way, ended).await?;
@@ -298,9 +336,7 @@ impl Play {
             Answer::Attempt(Attempt::Queued { lease, .. }) => Some((Claim { ttl: lease, ..claim.clone() }, joined)),
             _ => None,
         };
-        let answer = self.ask_as(by, Step::Claim(claim.clone()), granted).await?;
-        self.note(by, &claim, &answer);
-        Ok(())
+        self.ask_as(by, Step::Claim(claim), granted).await.map(drop)
     }
 
     async fn hears(&mut self, listener: &mut Subscribed, waiter: OwnerId) -> Played {
@@ -326,10 +362,7 @@ impl Play {
                     line.push_back((by, claim, lease, retry_in));
                 }
                 // This machine stood still for so long that nothing was in the way any more.
-                told => {
-                    self.note(by, &claim, &told);
-                    return Ok(());
-                }
+                _ => return Ok(()),
             }
         }
         if let Some((by, claim, ..)) = leaves.and_then(|place| line.remove(place)) {
@@ -339,10 +372,7 @@ impl Play {
         self.end(&last, Mode::Exclusive, ended).await?;
         while let Some((by, claim, lease, retry_in)) = line.pop_front() {
             if let Some((by, behind, ..)) = line.back() {
-                let store = Arc::clone(&self.clients[place(*by)].store);
-                let answer = carry_out(store.steps(), &self.key, &Step::Claim(behind.clone())).await;
-                let told = self.describe(*by, &Step::Claim(behind.clone()), &answer);
-                let _ = writeln!(self.told, "{told}");
+                let answer = self.confirms(*by, behind).await;
                 // A place that nobody confirms may be lost.
                 if self.clock.now().since(joined) > retry_in {
                     return Err(too_late());
@@ -353,8 +383,7 @@ impl Play {
                 }
             }
             let granted = Some((Claim { ttl: lease, ..claim.clone() }, joined));
-            let answer = self.ask_as(by, Step::Claim(claim.clone()), granted).await?;
-            self.note(by, &claim, &answer);
+            let answer = self.ask_as(by, Step::Claim(claim), granted).await?;
             self.is_told_who_holds(&line, &answer).await?;
             if let (false, Some(served)) = (line.is_empty(), self.had.last().cloned()) {
                 self.ask(by, Step::Release(served.grant)).await?;
@@ -364,16 +393,21 @@ impl Play {
         Ok(())
     }
 
+    /// Asks as somebody who stands in the line.
+    async fn confirms(&mut self, by: usize, claim: &Claim) -> Result<Answer, Error> {
+        let asks = Asks { by, step: Step::Claim(claim.clone()), later: 0, met: false, granted: None };
+        let (answer, _) = self.send(&asks).await;
+        let told = self.describe(&asks, answer.as_ref());
+        let _ = writeln!(self.told, "{told}");
+        answer
+    }
+
     /// Who waits behind one that was served is told of that one, and no more of who held the key when it came.
     async fn is_told_who_holds(&mut self, line: &VecDeque<Placed>, served: &Answer) -> Played {
         let (Some((by, behind, ..)), Answer::Attempt(Attempt::Granted { epoch })) = (line.back(), served) else {
             return Ok(());
         };
-        let store = Arc::clone(&self.clients[place(*by)].store);
-        let answer = carry_out(store.steps(), &self.key, &Step::Claim(behind.clone())).await;
-        let told = self.describe(*by, &Step::Claim(behind.clone()), &answer);
-        let _ = writeln!(self.told, "{told}");
-        match answer {
+        match self.confirms(*by, behind).await {
             Ok(Answer::Attempt(Attempt::Queued { epoch_of_holder: Some(told), .. })) if Some(told) < *epoch => {
                 let why = format!("who waits is told that the holder has the epoch {told}");
                 Err(End::Wrong(Wrong { clause: "C1", why }, self.told.clone()))
@@ -411,9 +445,7 @@ impl Play {
             }
             (Ended::Downgraded, _) if mode == Mode::Shared && last.grant.mode == Mode::Exclusive => {
                 let claim = Claim::new(&self.key, Mode::Shared, Duration::from_secs(60));
-                let answer = self.ask(last.by, Step::Downgrade(last.grant.clone(), claim.clone())).await?;
-                self.note(last.by, &claim, &answer);
-                return Ok(());
+                Step::Downgrade(last.grant.clone(), claim)
             }
             _ => Step::Release(last.grant.clone()),
         };
@@ -438,57 +470,87 @@ impl Play {
         Ok(Subscribed { by, heard, task: tokio::spawn(listens).abort_handle() })
     }
 
-    async fn look(&mut self, by: usize, listed: bool) -> Played {
-        let store = Arc::clone(&self.clients[place(by)].store);
-        let sent = self.clock.now();
-        let (what, holders) = if listed {
-            ("list", listing(store.steps(), &self.key).await)
-        } else {
-            ("inspect", store.steps().inspect(&self.key).await.map(|seen| Ok(seen.holders)))
-        };
-        let holders = self.answered(what, holders)?.map_err(|why| {
-            let _ = writeln!(self.told, "{what}");
-            End::Wrong(Wrong { clause: "C25", why }, self.told.clone())
-        })?;
-        let at = Asked { sent, answered: self.clock.now() };
-        let told = format!("{what} → {}", holders.len());
-        self.hear(&Step::Look, &Answer::Holders(holders), at, &told)
-    }
-
-    /// Asks one step, and again where the clock of the store allows no other epoch yet.
+    /// Asks one step.
     async fn ask(&mut self, by: usize, step: Step) -> Played<Answer> {
         self.ask_as(by, step, None).await
     }
 
-    /// The same of a claim that the store may have granted before it was asked: for this lease, and not before this moment.
+    /// Asks a claim that the store may have granted before it was asked: for this lease, and not before this moment.
     async fn ask_as(&mut self, by: usize, step: Step, granted: Option<(Claim, Moment)>) -> Played<Answer> {
-        let by = place(by);
-        // An attempt that came too soon may have left a part of the lease.
-        let sent = self.clock.now();
-        let limit = sent.plus(WITHIN);
-        loop {
-            let store = Arc::clone(&self.clients[by].store);
-            let answer = carry_out(store.steps(), &self.key, &self.sent(&step)).await;
-            let (sent, heard) = match &granted {
-                Some((claim, since)) => (*since, Step::Claim(claim.clone())),
-                None => (sent, step.clone()),
-            };
-            let at = Asked { sent, answered: self.clock.now() };
-            let told = self.describe(by, &step, &answer);
-            let answer = self.answered(&told, answer)?;
-            let ahead = matches!(answer, Answer::Attempt(Attempt::AHEAD_OF_THE_CLOCK));
-            // Where a lease ends in steps, the rest of one may be in the way for a while, or of an attempt that was given up.
-            let rest =
-                matches!(answer, Answer::Attempt(Attempt::Busy { .. })) && !self.claims.lease_granularity().is_zero();
-            let before = self.told.len();
-            match self.hear(&heard, &answer, at, &told) {
-                Err(_) if (ahead || rest) && at.answered < limit => {
-                    self.told.truncate(before);
-                    tokio::time::sleep(Duration::from_millis(1)).await;
-                }
-                Err(wrong) => return Err(wrong),
-                Ok(()) => return Ok(answer),
+        let mut answers = self.ask_at_once(&[Asks { by, step, later: 0, met: false, granted }]).await?;
+        Ok(answers.remove(0))
+    }
+
+    /// Asks steps at one moment, and those again that have to come again.
+    async fn ask_at_once(&mut self, met: &[Asks]) -> Played<Vec<Answer>> {
+        let mut heard = Vec::new();
+        for (asks, answered) in met.iter().zip(join_all(met.iter().map(|asks| self.send(asks))).await) {
+            heard.push(self.heard(asks, answered)?);
+        }
+        let limit = self.clock.now().plus(WITHIN);
+        while let Err(wrong) = self.judge.hear(&heard) {
+            let again: Vec<_> = (0..met.len()).filter(|place| self.comes_again(&heard, *place)).collect();
+            if again.is_empty() || self.clock.now() > limit {
+                self.tell(met, &heard);
+                return Err(End::Wrong(wrong, self.told.clone()));
             }
+            tokio::time::sleep(Duration::from_millis(1)).await;
+            for place in again {
+                // An attempt that came too soon may have left a part of the lease.
+                let (answer, asked) = self.send(&met[place]).await;
+                let at = Asked { sent: heard[place].at.sent, ..asked };
+                heard[place] = self.heard(&met[place], (answer, at))?;
+            }
+        }
+        self.tell(met, &heard);
+        for (asks, heard) in met.iter().zip(&heard) {
+            self.note(place(asks.by), heard);
+        }
+        Ok(heard.into_iter().map(|heard| heard.answer).collect())
+    }
+
+    async fn send(&self, asks: &Asks) -> (Result<Answer, Error>, Asked) {
+        if asks.later > 0 {
+            tokio::time::sleep(Duration::from_millis(asks.later)).await;
+        }
+        let sent = self.clock.now();
+        let store = &self.clients[place(asks.by)].store;
+        let answer = carry_out(store.steps(), &self.key, &self.sent(&asks.step)).await;
+        (answer, Asked { sent, answered: self.clock.now(), met: asks.met })
+    }
+
+    fn heard(&mut self, asks: &Asks, (answer, at): (Result<Answer, Error>, Asked)) -> Played<Heard> {
+        let told = self.describe(asks, answer.as_ref());
+        let answer = self.answered(&told, answer)?;
+        Ok(match &asks.granted {
+            Some((claim, since)) => {
+                Heard { step: Step::Claim(claim.clone()), answer, at: Asked { sent: *since, ..at } }
+            }
+            None => Heard { step: asks.step.clone(), answer, at },
+        })
+    }
+
+    /// Whether a claim that was not granted has to come again: the clock of the store allows no other epoch yet; where a lease ends in
+    /// steps, the rest of one may be in the way for a while; and of claims at one moment, each may be refused for another.
+    fn comes_again(&self, heard: &[Heard], place: usize) -> bool {
+        let claims = heard.iter().filter(|heard| matches!(heard.step, Step::Claim(_))).count();
+        match (&heard[place].step, &heard[place].answer) {
+            (_, Answer::Attempt(Attempt::AHEAD_OF_THE_CLOCK)) => true,
+            (_, Answer::Attempt(Attempt::Granted { .. })) => false,
+            (Step::Claim(_), Answer::Attempt(_)) => claims > 1 || !self.claims.lease_granularity().is_zero(),
+            _ => false,
+        }
+    }
+
+    fn tell(&mut self, met: &[Asks], heard: &[Heard]) {
+        for (place, (asks, heard)) in met.iter().zip(heard).enumerate() {
+            let when = match (met.len(), place) {
+                (1, _) => "",
+                (_, 0) => "at one moment ",
+                _ => "          and ",
+            };
+            let told = self.describe(asks, Ok(&heard.answer));
+            let _ = writeln!(self.told, "{when}{told}");
         }
     }
 
@@ -499,16 +561,10 @@ impl Play {
             match &mut step {
                 Step::Renew(renewals) => renewals.iter_mut().for_each(|renewal| renewal.grant.epoch = None),
                 Step::Release(grant) | Step::TakeOver(grant, ..) | Step::Downgrade(grant, _) => grant.epoch = None,
-                Step::Claim(_) | Step::Force(_) | Step::Look => {}
+                Step::Claim(_) | Step::Force(_) | Step::Inspect | Step::List => {}
             }
         }
         step
-    }
-
-    fn hear(&mut self, step: &Step, answer: &Answer, at: Asked, told: &str) -> Played {
-        let heard = self.judge.hear(step, answer, at);
-        let _ = writeln!(self.told, "{told}");
-        heard.map_err(|wrong| End::Wrong(wrong, self.told.clone()))
     }
 
     fn answered<T>(&mut self, told: &str, answer: Result<T, Error>) -> Played<T> {
@@ -528,8 +584,8 @@ impl Play {
         if had { name } else { format!("{name} with the epoch {:?}", grant.epoch.unwrap_or_default()) }
     }
 
-    fn describe(&mut self, by: usize, step: &Step, answer: &Result<Answer, Error>) -> String {
-        let asked = match step {
+    fn describe(&mut self, asks: &Asks, answer: Result<&Answer, &Error>) -> String {
+        let asked = match &asks.step {
             Step::Claim(claim) => format!("claim({}, {}, {:?})", self.judge.name(claim.owner), claim.mode, claim.ttl),
             Step::Renew(renewals) => {
                 let one = |renewal: &Renewal| format!("{}, {:?}", self.grant(&renewal.grant), renewal.ttl);
@@ -545,16 +601,35 @@ impl Play {
             }
             Step::Force(None) => "force_release()".to_owned(),
             Step::Force(Some(epoch)) => format!("force_release(only the epoch {epoch})"),
-            Step::Look => String::new(),
+            Step::Inspect => "inspect()".to_owned(),
+            Step::List => "list()".to_owned(),
         };
         let answered = match answer {
             Ok(Answer::Attempt(attempt)) => format!("{attempt:?}"),
             Ok(Answer::Statuses(statuses)) => format!("{statuses:?}"),
-            Ok(Answer::Holders(holders)) => format!("{} ended", holders.len()),
+            Ok(Answer::Holders(holders)) => match holders.len() {
+                1 => "1 holder".to_owned(),
+                more => format!("{more} holders"),
+            },
+            Ok(Answer::Misfit(what)) => what.clone(),
             Ok(Answer::Unsupported) => "unsupported".to_owned(),
             Err(error) => format!("{error}"),
         };
-        format!("{asked} by client {by} → {answered}")
+        format!("{asked} by client {} → {answered}", place(asks.by))
+    }
+}
+
+/// Whether one of two steps at one moment may see the half of the other, where that is not carried out at one moment.
+fn sees_a_half(one: &Step, other: &Step) -> bool {
+    match (one, other) {
+        (Step::Force(_), _)
+        | (_, Step::Force(_))
+        | (Step::Downgrade(..), Step::Inspect | Step::List)
+        | (Step::Inspect | Step::List, Step::Downgrade(..)) => true,
+        (Step::Release(one), Step::Release(other))
+        | (Step::TakeOver(one, ..), Step::TakeOver(other, ..))
+        | (Step::Downgrade(one, _), Step::Downgrade(other, _)) => one.owner == other.owner,
+        _ => false,
     }
 }
 
@@ -584,17 +659,18 @@ async fn carry_out(store: &dyn Backend, key: &LockKey, step: &Step) -> Result<An
             Err(refused) if refused.kind() == ErrorKind::Unsupported => Ok(Answer::Unsupported),
             ended => ended.map(|ended| Answer::Holders(ended.holders)),
         },
-        Step::Look => Ok(Answer::Holders(store.inspect(key).await?.holders)),
+        Step::Inspect => Ok(Answer::Holders(store.inspect(key).await?.holders)),
+        Step::List => listing(store, key).await,
     }
 }
 
 /// The holders of a key in the listing of the keys that begin with it, or what is wrong with that listing.
-async fn listing(store: &dyn Backend, key: &LockKey) -> Result<Result<Vec<Holder>, String>, Error> {
+async fn listing(store: &dyn Backend, key: &LockKey) -> Result<Answer, Error> {
     let (mut holders, mut after) = (Vec::new(), None);
     loop {
         let page = store.list(key.as_str(), after.as_ref()).await?;
         if let Some(other) = page.keys.iter().find(|held| !held.key.as_str().starts_with(key.as_str())) {
-            return Ok(Err(format!("the listing of what begins with {key:?} has {:?}", other.key)));
+            return Ok(Answer::Misfit(format!("the listing of what begins with {key:?} has {:?}", other.key)));
         }
         // A key may come on two pages, as a lease that ends meanwhile.
         let here: Vec<_> =
@@ -603,7 +679,7 @@ async fn listing(store: &dyn Backend, key: &LockKey) -> Result<Result<Vec<Holder
         holders.extend(here);
         after = page.next;
         if after.is_none() {
-            return Ok(Ok(holders));
+            return Ok(Answer::Holders(holders));
         }
     }
 }

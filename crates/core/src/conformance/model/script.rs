@@ -55,6 +55,8 @@ pub(super) enum Move {
     Wait(Until),
     /// A look or a claim in each millisecond about the end of a lease.
     Edge(usize, Poll),
+    /// Steps at one moment, but for so many milliseconds.
+    Meet(Vec<(Move, u64)>),
 }
 
 /// Whose claim it is.
@@ -286,21 +288,26 @@ fn a_move(claims: &Capabilities, mut drawn: Drawn) -> BoxedStrategy<Move> {
         beside,
     });
     let when = |claimed: bool, weight: u32| if claimed { weight } else { 0 };
-    let moves = [
-        (4, vec((which.clone(), Ttl::any()), 1..4).prop_map(Move::Renew).boxed()),
-        (4, which.clone().prop_map(Move::Release).boxed()),
-        (when(claims.has(Capability::Detach), 3), take_over.boxed()),
-        (when(shared, 3), downgrade.boxed()),
-        (2, proptest::option::of(which).prop_map(Move::Force).boxed()),
-        (2, by.clone().prop_map(Move::Inspect).boxed()),
-        (2, by.clone().prop_map(Move::List).boxed()),
+    let steps = [
+        (8, claim.boxed()),
+        (drawn.some(4), vec((which.clone(), Ttl::any()), 1..4).prop_map(Move::Renew).boxed()),
+        (drawn.some(4), which.clone().prop_map(Move::Release).boxed()),
+        (drawn.some(when(claims.has(Capability::Detach), 3)), take_over.boxed()),
+        (drawn.some(when(shared, 3)), downgrade.boxed()),
+        (drawn.some(2), proptest::option::of(which).prop_map(Move::Force).boxed()),
+        (drawn.some(2), by.clone().prop_map(Move::Inspect).boxed()),
+        (drawn.some(2), by.clone().prop_map(Move::List).boxed()),
+    ];
+    let later = prop_oneof![6 => Just(0), 2 => 1..6_u64];
+    let meet = vec((one_of(steps.clone()), later), 2..4).prop_map(Move::Meet);
+    let others = [
         (when(claims.has(Capability::Wakeup), 2), awaits.boxed()),
         (when(claims.has(Capability::Queue), 2), line.boxed()),
         (when(lease, 3), until.prop_map(Move::Wait).boxed()),
         (when(lease, 2), (by, poll).prop_map(|(by, poll)| Move::Edge(by, poll)).boxed()),
+        (10, meet.boxed()),
     ];
-    let moves = moves.map(|(weight, kind)| (drawn.some(weight), kind));
-    one_of(moves.into_iter().chain([(8, claim.boxed())]))
+    one_of(steps.into_iter().chain(others.map(|(weight, kind)| (drawn.some(weight), kind))))
 }
 
 /// One of these that has a weight.

@@ -12,11 +12,10 @@ use crate::suite_catches::catches;
 use crate::suite_catches::double::{Client, Double};
 
 catches! {
-    RenewsInTwoRequests In::two(Step::Renew) => c09_a_step_beside_a_release_brings_nothing_back,
-    RenewsInTwoRequestsBesideTheNext In::two(Step::Renew) => c20_a_step_beside_a_release_spares_the_next_holder,
-    ReleasesInTwoRequests In::two(Step::Release) => c20_a_step_beside_a_release_spares_the_next_holder,
-    ForcesInTwoRequests In::two(Step::Force) => c20_a_step_beside_a_release_spares_the_next_holder,
-    DowngradesInTwoRequests In::two(Step::Downgrade) => c09_a_step_beside_a_release_brings_nothing_back,
+    RenewsInTwoRequests In::two(Step::Renew),
+    ReleasesInTwoRequests In::two(Step::Release),
+    ForcesInTwoRequests In::two(Step::Force),
+    DowngradesInTwoRequests In::two(Step::Downgrade),
     ClaimsAnEndedLeaseInTwoRequests In::two(Step::Claim) => c01_of_claims_at_one_moment_one_is_granted,
 }
 
