@@ -38,9 +38,10 @@
 //! ```
 //!
 //! The first case is a model: random scripts of steps straight to the store, on many keys at once, each answer compared with the
-//! contract as code (`model/`). `LEASEHOLD_MODEL_SECONDS=60` asks for a minute, `LEASEHOLD_MODEL_SEED` asks the scripts of a run again,
+//! contract as code (`model/`). Where steps of a script meet, their answers have to be those of one after the other, in some order.
+//! `LEASEHOLD_MODEL_SECONDS=60` asks for a minute, `LEASEHOLD_MODEL_SEED` asks the scripts of a run again,
 //! `LEASEHOLD_MODEL_AS_ASKED=1` does not make the one that fails shorter.
-//! What a script of one key cannot say has cases by hand: races, cancellation, runtimes, processes, waits, sessions and what is built on
+//! What a script of one key cannot say has cases by hand: cancellation, runtimes, processes, waits, sessions and what is built on
 //! locks; so have the rules that an author reads first.
 //!
 //! A case by hand is an async function named after its clause (`c04_tokens_grow_across_expiry`), in `cases/` by subject. It gets a

@@ -1,87 +1,17 @@
 //! A writer that goes on as a reader: no writer comes in between, and nothing of what it was is left.
 
-use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use super::context::{AMPLE, TestContext, eventually, once, patient};
+use super::context::{TestContext, eventually, once, patient};
 use crate::conformance::verdict::{Failure, Verdict, ensure};
 use crate::conformance::{Fault, Op, TestClient};
-use crate::{Attempt, Capability, Claim, ErrorKind, LockKey, Mode, ReadGuard, Wait};
+use crate::{ErrorKind, LockKey, ReadGuard, Wait};
 
 const LONG: Duration = Duration::from_secs(600);
 
 /// A reader that was the writer of this key.
 async fn downgraded(client: &TestClient, key: &LockKey) -> Result<ReadGuard, Failure> {
     Ok(client.take(key, &patient()).await?.downgrade(&once()).await?)
-}
-
-pub(super) async fn c29_no_writer_comes_between_a_writer_and_the_reader_that_it_becomes(
-    context: TestContext,
-) -> Verdict {
-    let (ours, theirs, key) = (Arc::new(context.client().await?), Arc::new(context.client().await?), context.key());
-    let granted = Arc::new(Mutex::new(Vec::new()));
-    // Without a pause, here and elsewhere, so that one of them is granted in the shortest gap.
-    let contend = |client: &Arc<TestClient>| {
-        let (client, key, granted) = (Arc::clone(client), key.clone(), Arc::clone(&granted));
-        tokio::spawn(async move {
-            loop {
-                if let Ok(Some(guard)) = client.acquire(&key, &once()).await {
-                    granted.lock().unwrap_or_else(PoisonError::into_inner).push(guard.fencing_token());
-                    let _ = guard.release().await;
-                }
-                tokio::task::yield_now().await;
-            }
-        })
-    };
-    let others = [contend(&theirs), contend(&theirs), contend(&ours)];
-    let so_far = || granted.lock().unwrap_or_else(PoisonError::into_inner).clone();
-    let fenced = context.subject.capabilities().has(Capability::Fencing);
-    // On a slow machine fewer rounds have to do.
-    let over = ours.clock.now().plus(AMPLE / 2);
-    let rounds = async {
-        for _ in 0..60 {
-            if ours.clock.now() >= over {
-                break;
-            }
-            let writer = ours.take(&key, &patient()).await?;
-            let (before, number) = (so_far().len(), writer.fencing_token());
-            let reader = writer.downgrade(&once()).await?;
-            let (others, next) = (so_far(), reader.fencing_token());
-            ensure!(others.len() == before, "{} writers were granted between writer and reader", others.len() - before);
-            // One that was granted there and does not know it yet is seen by its token.
-            let apart = others.iter().all(|token| *token < number || *token > next);
-            ensure!(apart || !fenced, "{number:?}, {next:?}: {others:?}");
-            ensure!(number < next || !fenced, "the reader has the token {next:?} after {number:?}");
-            reader.release().await?;
-        }
-        Ok(())
-    };
-    let verdict = rounds.await;
-    others.iter().for_each(tokio::task::JoinHandle::abort);
-    verdict
-}
-
-/// The number of the reader counts for whoever is granted next, also within one moment of the clock.
-pub(super) async fn c29_who_reads_beside_a_writer_that_became_a_reader_has_a_larger_number(
-    context: TestContext,
-) -> Verdict {
-    const ROUNDS: usize = 64;
-    let (ours, theirs, key) = (context.client().await?, context.client().await?, context.key());
-    for _ in 0..ROUNDS {
-        let writes = Claim::new(&key, Mode::Exclusive, LONG);
-        // Where the clock allows no other epoch yet, the next round asks again, and without a pause before the step that counts.
-        let Attempt::Granted { epoch: written } = ours.store.try_acquire(&writes).await? else { continue };
-        let [reads, beside] = [(); 2].map(|()| Claim::new(&key, Mode::Shared, LONG));
-        let read = ours.store.steps().downgrade(&writes.grant(written), &reads).await?;
-        let next = theirs.store.try_acquire(&beside).await?;
-        let (Attempt::Granted { epoch: read }, Attempt::Granted { epoch: next }) = (read, next) else {
-            return Err(Failure(format!("the downgrade was answered {read:?}, and a reader beside it {next:?}")));
-        };
-        ensure!(written < read && read < next, "{written:?} wrote, became the reader {read:?}, and then came {next:?}");
-        ours.store.release(&reads.grant(read)).await?;
-        theirs.store.release(&beside.grant(next)).await?;
-    }
-    Ok(())
 }
 
 pub(super) async fn c29_the_reader_has_texts_of_its_own(context: TestContext) -> Verdict {

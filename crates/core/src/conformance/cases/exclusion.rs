@@ -1,10 +1,14 @@
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
 
-use super::context::{AMPLE, SHORT, TestContext, past, patient};
+use futures::future::{join_all, try_join_all};
+
+use super::context::{AMPLE, SHORT, TestContext, outlast, past, patient};
+use crate::conformance::TestClient;
 use crate::conformance::process::Holder;
 use crate::conformance::verdict::{Verdict, ensure};
-use crate::{Capability, LockOptions, ReleaseOutcome, Wait};
+use crate::{Attempt, Capability, Claim, GrantRef, LockKey, LockOptions, Mode, ReleaseOutcome, Wait};
 
 pub(super) async fn c01_a_second_holder_is_excluded(context: TestContext) -> Verdict {
     let (ours, theirs, key) = (context.client().await?, context.client().await?, context.key());
@@ -73,4 +77,47 @@ pub(super) async fn c03_a_killed_holder_frees_the_key(context: TestContext) -> V
     ensure!(answer == "held", "the other process says {answer}");
     theirs.kill().await?;
     ours.finds_it_free(&key).await
+}
+
+/// Sends these claims at one moment. Those that were granted; a claim that failed was not.
+async fn at_once(clients: &[Arc<TestClient>], key: &LockKey, mode: impl Fn(usize) -> Mode) -> Vec<GrantRef> {
+    let claims: Vec<_> =
+        (0..clients.len()).map(|number| Claim::new(key, mode(number), Duration::from_secs(60))).collect();
+    let attempts = join_all(clients.iter().zip(&claims).map(|(rival, claim)| rival.store.try_acquire(claim))).await;
+    let granted = claims.iter().zip(&attempts).filter_map(|(claim, attempt)| match attempt {
+        Ok(Attempt::Granted { epoch }) => Some(claim.grant(*epoch)),
+        _ => None,
+    });
+    let granted = granted.collect();
+    for (rival, claim) in clients.iter().zip(&claims) {
+        let _ = rival.store.release(&claim.grant(None)).await;
+    }
+    granted
+}
+
+pub(super) async fn c01_of_claims_at_one_moment_one_is_granted(context: TestContext) -> Verdict {
+    let (clients, brief) = (context.clients(8, 4).await?, context.brief_ttl());
+    let ended: Vec<_> = (0..16).map(|_| context.key()).collect();
+    let leases = context.subject.capabilities().has(Capability::Lease);
+    if leases {
+        // The entry of a lease that is over may still be there.
+        let claims = ended.iter().map(|key| clients[0].claims_briefly(key, Mode::Exclusive, brief));
+        try_join_all(claims).await?;
+        outlast(brief).await;
+    }
+    for &other in context.modes() {
+        let fresh: Vec<_> = (0..10).map(|_| context.key()).collect();
+        let keys = ended.iter().filter(|_| leases && other == Mode::Exclusive);
+        for (round, key) in fresh.iter().chain(keys).enumerate() {
+            let mode = |number: usize| if (number + round).is_multiple_of(2) { Mode::Exclusive } else { other };
+            let granted = at_once(&clients, key, mode).await;
+            let writers = granted.iter().filter(|grant| grant.mode == Mode::Exclusive).count();
+            ensure!(writers == 0 || granted.len() == 1, "{} of {} claims: {granted:?}", granted.len(), clients.len());
+        }
+    }
+    // Of claims that all fail, none is granted twice.
+    for key in [&context.key(), &ended[0]] {
+        clients[0].take(key, &past(brief)).await?.release().await?;
+    }
+    Ok(())
 }

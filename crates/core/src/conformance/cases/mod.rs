@@ -15,7 +15,6 @@ mod loss;
 mod observe;
 mod order;
 mod owner;
-mod race;
 mod reentrant;
 mod release;
 mod renewal;
@@ -63,13 +62,12 @@ const CASES: &[Case] = cases! {
     model::c01_any_script_of_steps_is_answered_as_the_contract_says
     exclusion::c01_a_second_holder_is_excluded
     exclusion::c01_sixteen_contenders_never_overlap
-    race::c01_of_claims_at_one_moment_one_is_granted
+    exclusion::c01_of_claims_at_one_moment_one_is_granted
     token::c01_a_queue_position_names_the_epoch_of_the_holder [Queue, Fencing]
     shared::c01_readers_share [Shared]
     shared::c01_writers_and_readers_exclude_each_other [Shared]
     shared::c01_each_of_many_readers_excludes_writers [Shared]
     shared::c01_a_writer_waits_for_the_reader_that_stays_longest [Shared, Lease]
-    race::c01_readers_and_writers_of_several_lockers_never_overlap [Shared]
 
     owner::c02_a_stranger_can_neither_renew_nor_release
     owner::c02_every_epoch_has_an_owner_of_its_own
@@ -80,10 +78,8 @@ const CASES: &[Case] = cases! {
 
     token::c04_tokens_grow_across_release [Fencing]
     token::c04_tokens_grow_across_expiry [Fencing, Lease]
-    race::c04_tokens_grow_also_within_one_moment_of_the_clock [Fencing]
     token::c04_an_empty_store_begins_at_its_clock [Fencing]
     token::c04_epochs_grow_no_faster_than_the_clock [Fencing]
-    race::c04_a_reader_has_a_larger_number_than_a_writer_that_came_while_it_asked [Fencing, Shared]
 
     loss::c05_the_deadline_runs_from_before_the_request [Lease]
     horizon::c05_nobody_is_granted_before_the_guard_gives_up [Lease]
@@ -209,8 +205,6 @@ const CASES: &[Case] = cases! {
     attach::c28_an_attach_that_fails_or_is_cancelled_leaves_nothing [Detach]
     attach::c28_an_attached_lock_is_renewed_and_learns_of_its_loss [Detach]
 
-    downgrade::c29_no_writer_comes_between_a_writer_and_the_reader_that_it_becomes [Shared]
-    downgrade::c29_who_reads_beside_a_writer_that_became_a_reader_has_a_larger_number [Fencing, Shared]
     downgrade::c29_the_reader_has_texts_of_its_own [Shared]
     downgrade::c29_a_writer_that_was_taken_away_becomes_no_reader [Shared]
     downgrade::c29_a_downgrade_that_fails_or_is_cancelled_leaves_nothing [Shared]

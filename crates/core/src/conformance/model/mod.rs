@@ -1,7 +1,8 @@
 //! The model: random scripts of steps, straight to the store, each answer compared with what the contract allows.
 //!
 //! [`reference`](crate::reference) is the contract as code, `judge.rs` asks it from outside, `script.rs` says what is asked, and `play.rs`
-//! asks. Each key has one script, and many keys are asked beside each other. A script that fails is shortened, and replayed by its seed.
+//! asks. Each key has one script, of which some steps meet, and many keys are asked beside each other. A script that fails is shortened, and
+//! replayed by its seed.
 
 mod judge;
 mod play;

@@ -14,8 +14,7 @@ use crate::suite_catches::catches;
 use crate::suite_catches::double::{Client, Double};
 
 catches! {
-    DowngradesWithAGap ReleasesInBetween
-        => c29_no_writer_comes_between_a_writer_and_the_reader_that_it_becomes,
+    DowngradesWithAGap ReleasesInBetween,
     DowngradesNothing Refuses,
     DowngradesToAWriter StaysTheWriter,
     DowngradesUnderTheOldNumber SameNumber,

@@ -35,10 +35,9 @@ catches! {
     ReleasesWhatExpired ReleasesWhatExpired,
     ReleasesNothing ReleasesNothing,
     TellsLossOnRelease TellsLossOnRelease,
-    ForceForgetsTheCounter ForceForgetsTheCounter::default()
-        => c04_tokens_grow_also_within_one_moment_of_the_clock,
+    ForceForgetsTheCounter ForceForgetsTheCounter::default(),
     LosesTheTokenOrder Tokens::new(|_, epoch| (1 << 46) - epoch),
-    TokensOfTheClockAlone TokensOfTheClockAlone(Mode::Exclusive) => c04_tokens_grow_also_within_one_moment_of_the_clock,
+    TokensOfTheClockAlone TokensOfTheClockAlone(Mode::Exclusive),
     TokensWithoutClock Tokens::new(|count, _| count) => c04_an_empty_store_begins_at_its_clock,
     TokensOfMilliseconds Tokens::new(|_, epoch| epoch / 16) => c04_an_empty_store_begins_at_its_clock,
     TokensOfNextMonth Tokens::new(|_, epoch| epoch + 30 * 86_400_000 * 16) => c04_an_empty_store_begins_at_its_clock,

@@ -109,16 +109,6 @@ fn a_step_that_fails_is_named_with_its_key() -> Verdict {
     Ok(())
 }
 
-#[test]
-fn a_key_that_is_not_free_comes_with_the_release_that_failed() -> Verdict {
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
-    let broken = Arc::new(Broken::new(Box::new(Refuses("release"))));
-    let case = "c04_tokens_grow_also_within_one_moment_of_the_clock";
-    let failed = runtime.block_on(report(broken, Some(case))).failed;
-    let told = |told: &str| told.contains("is held by another") && told.contains("release \"");
-    if failed.iter().any(|(_, why)| told(why)) { Ok(()) } else { Err(format!("{failed:?}").into()) }
-}
-
 /// One step of the store cannot be asked for.
 struct Refuses(&'static str);
 

@@ -15,23 +15,22 @@ use crate::suite_catches::double::{Client, Double};
 use crate::suite_catches::exclusive::TokensOfTheClockAlone;
 
 catches! {
-    LooksForWritersBeforeItInserts LooksForWritersBeforeItInserts => c01_of_claims_at_one_moment_one_is_granted,
-    LetsWritersInLate LetsWritersInLate => c01_readers_and_writers_of_several_lockers_never_overlap,
+    LooksForWritersBeforeItInserts LooksForWritersBeforeItInserts,
+    LetsWritersInLate LetsWritersInLate,
     WritersPassReaders WritersPassReaders,
     StoresFortyReaders StoresFortyReaders => c01_each_of_many_readers_excludes_writers,
     ReadersExcludeReaders ReadersExcludeReaders,
     ForgetsReaders ForgetsReaders,
     OneLeaseForAllReaders OneLeaseForAllReaders,
     OneReaderRenewsAll OneReaderRenewsAll::default(),
-    DrawsEarly DrawsEarly::default() => c04_a_reader_has_a_larger_number_than_a_writer_that_came_while_it_asked,
+    DrawsEarly DrawsEarly::default(),
     TryLeavesAMark TryLeavesAMark::default(),
     ListsWritersOnly ListsWritersOnly,
     OneReaderReleasesAll OneReaderReleasesAll,
     CountsReadersTwice CountsReadersTwice => c02_a_claim_is_idempotent_for_its_owner,
     StrangersReleaseReaders StrangersReleaseReaders => c02_a_stranger_can_neither_renew_nor_release,
     StaleReadersReleaseWriters StaleReadersReleaseWriters,
-    ReadersShareAToken TokensOfTheClockAlone(Mode::Shared)
-        => c04_tokens_grow_also_within_one_moment_of_the_clock,
+    ReadersShareAToken TokensOfTheClockAlone(Mode::Shared),
     ReadersHaveTheTokenOfTheWriter ReadersHaveTheTokenOfTheWriter,
     ReadersGetHalfTheLease ReadersGetHalfTheLease => c05_nobody_is_granted_before_the_guard_gives_up,
     ForceSparesReaders ForceSparesReaders,
