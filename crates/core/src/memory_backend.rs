@@ -233,7 +233,7 @@ impl MemoryBackend {
 
     fn make_reader(&self, writer: &GrantRef, claim: &Claim) -> Attempt {
         let attempt = self.at(&writer.key, |key, now| {
-            let epoch = key.epoch + 1;
+            let epoch = (key.epoch + 1).max(self.store.epoch_at(now));
             if !key.downgrade(writer, claim, epoch, now.plus(claim.ttl)) {
                 return Attempt::Busy { retry_in: None };
             }

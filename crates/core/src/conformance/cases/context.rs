@@ -93,7 +93,7 @@ impl TestContext {
         Role { namespace: Self::namespace().into(), key: key.as_str().into(), ttl, attaches: None }
     }
 
-    pub(in crate::conformance) async fn client(&self) -> Result<TestClient> {
+    pub(super) async fn client(&self) -> Result<TestClient> {
         self.client_at(Clock::system()).await
     }
 
@@ -101,7 +101,7 @@ impl TestContext {
         self.client_in(Self::namespace(), clock).await
     }
 
-    pub(super) async fn client_in(&self, namespace: &str, clock: Clock) -> Result<TestClient> {
+    pub(in crate::conformance) async fn client_in(&self, namespace: &str, clock: Clock) -> Result<TestClient> {
         self.subject.client(namespace, clock, self.local_handoff).await
     }
 
@@ -118,7 +118,7 @@ impl TestContext {
     }
 
     /// The namespace of this run.
-    pub(super) fn namespace() -> &'static str {
+    pub(in crate::conformance) fn namespace() -> &'static str {
         static NAMESPACE: OnceLock<String> = OnceLock::new();
         NAMESPACE.get_or_init(|| format!("conformance-{}", &OwnerId::random().to_hex()[..8]))
     }

@@ -7,7 +7,7 @@ use super::context::{MARGIN, TestContext, eventually, once, patient, soon};
 use super::waiting::{asks, wait_in_background};
 use crate::conformance::verdict::{Failure, Verdict, ensure};
 use crate::conformance::{Fault, Op};
-use crate::{Capability, Claim, ErrorKind, LockOptions, LossReason, Mode, ReleaseOutcome, Wait};
+use crate::{Capability, Claim, ErrorKind, LockOptions, LossReason, Mode, Notification, ReleaseOutcome, Wait};
 
 /// A ttl longer than any case: a waiter that is granted meanwhile was not granted because a lease ended.
 const LONG: Duration = Duration::from_secs(600);
@@ -83,7 +83,12 @@ pub(super) async fn c06_closing_waits_for_a_release_under_way(context: TestConte
 pub(super) async fn c06_after_closing_no_step_is_carried_out(context: TestContext) -> Verdict {
     let (ours, theirs, key) = (context.client().await?, context.client().await?, context.key());
     ours.take(&context.key(), &patient()).await?.release().await?;
+    let wakes = context.subject.capabilities().has(Capability::Wakeup);
+    let heard = if wakes { Some(ours.store.subscribe(&key).await?) } else { None };
     soon("closing", ours.store.close()).await?;
+    if let Some(mut heard) = heard {
+        while soon("a subscription ends with its client", heard.next()).await? != Notification::Ended {}
+    }
     let claim = Claim::new(&key, Mode::Exclusive, LONG);
     let claimed = soon("a claim after closing ends", ours.store.try_acquire(&claim)).await?;
     ensure!(claimed.is_err(), "a claim after closing: {claimed:?}");

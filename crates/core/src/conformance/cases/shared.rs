@@ -1,10 +1,10 @@
 use std::time::Duration;
 
-use futures::future::join_all;
+use futures::future::{join_all, try_join_all};
 
 use super::context::{AMPLE, TestContext, eventually, once, outlast, patient, soon};
 use crate::conformance::subject::TestClient;
-use crate::conformance::verdict::{Verdict, ensure};
+use crate::conformance::verdict::{Failure, Verdict, ensure};
 use crate::{Capability, LeaseStatus, LockKey, LockOptions, Mode, Wait};
 
 async fn finds_reading_barred(client: &TestClient, key: &LockKey) -> Verdict {
@@ -12,9 +12,9 @@ async fn finds_reading_barred(client: &TestClient, key: &LockKey) -> Verdict {
     Ok(())
 }
 
-async fn read(client: &TestClient, key: &LockKey, options: &LockOptions) -> Result<crate::ReadGuard, super::Failure> {
+async fn read(client: &TestClient, key: &LockKey, options: &LockOptions) -> Result<crate::ReadGuard, Failure> {
     let guard = client.acquire_read(key, options).await?;
-    guard.ok_or_else(|| super::Failure(format!("{key} could not be read")))
+    guard.ok_or_else(|| Failure(format!("{key} could not be read")))
 }
 
 /// Each under a token of its own (C4).
@@ -48,15 +48,25 @@ pub(super) async fn c01_writers_and_readers_exclude_each_other(context: TestCont
 }
 
 pub(super) async fn c01_each_of_many_readers_excludes_writers(context: TestContext) -> Verdict {
-    /// More than a store takes in one request.
-    const MANY: usize = 130;
+    /// More than a store takes in one request, shows on one page, or counts in a byte.
+    const MANY: usize = 300;
     let (ours, theirs, key) = (context.client().await?, context.client().await?, context.key());
-    let mut readers = Vec::new();
-    for _ in 0..MANY {
-        readers.push(ours.claims(&key, Mode::Shared, Duration::from_secs(60)).await?);
-    }
+    let read = async || {
+        let mut readers = Vec::new();
+        while readers.len() < MANY {
+            let some = (0..20).map(|_| ours.claims(&key, Mode::Shared, AMPLE * 3));
+            readers.extend(try_join_all(some).await?);
+        }
+        Ok::<_, Failure>(readers)
+    };
+    let mut readers = read().await?;
+    let shown = theirs.store.steps().inspect(&key).await?.holders.len();
+    ensure!(shown == MANY, "of {MANY} readers {shown} are shown");
     let last = readers.split_off(readers.len() - 1);
-    let released = join_all(readers.iter().map(|reader| ours.store.release(reader))).await;
+    let mut released = Vec::new();
+    for some in readers.chunks(64) {
+        released.extend(join_all(some.iter().map(|reader| ours.store.release(reader))).await);
+    }
     theirs.finds_it_held(&key).await?;
     for (number, released) in released.into_iter().enumerate() {
         let held = released?;
@@ -66,10 +76,7 @@ pub(super) async fn c01_each_of_many_readers_excludes_writers(context: TestConte
         ours.store.release(reader).await?;
     }
     theirs.finds_it_free(&key).await?;
-    let mut forced = Vec::new();
-    for _ in 0..MANY {
-        forced.push(ours.claims(&key, Mode::Shared, Duration::from_secs(60)).await?);
-    }
+    let forced = read().await?;
     let ended = theirs.store.steps().force_release(&key, None).await?;
     ensure!(ended.holders.len() == MANY, "of {MANY} readers {} were told as ended by force", ended.holders.len());
     theirs.sees_nobody(&key).await?;
@@ -107,13 +114,13 @@ pub(super) async fn c15_a_waiting_writer_holds_back_later_readers(context: TestC
     let mut writer = Box::pin(ours.acquire(&key, &options));
     let asked = || async { Ok(ours.faults.count(crate::conformance::Op::TryAcquire, &key) > before) };
     tokio::select! {
-        granted = &mut writer => return Err(super::Failure(format!("the writer did not wait: {granted:?}"))),
+        granted = &mut writer => return Err(Failure(format!("the writer did not wait: {granted:?}"))),
         asked = eventually("the writer asks", asked) => asked?,
     }
     // The writer goes on meanwhile: on a store that takes its time it may be in the middle of an attempt, and those
     // behind it hear from it.
     tokio::select! {
-        granted = &mut writer => return Err(super::Failure(format!("the writer did not wait: {granted:?}"))),
+        granted = &mut writer => return Err(Failure(format!("the writer did not wait: {granted:?}"))),
         barred = finds_reading_barred(&ours, &key) => barred?,
     }
     first.release().await?;
@@ -129,7 +136,7 @@ pub(super) async fn c15_a_waiting_writer_holds_back_readers_elsewhere(context: T
     let mut writer = Box::pin(ours.acquire(&key, &options));
     let barred = || async { Ok(theirs.acquire_read(&key, &once()).await?.is_none()) };
     tokio::select! {
-        granted = &mut writer => return Err(super::Failure(format!("the writer did not wait: {granted:?}"))),
+        granted = &mut writer => return Err(Failure(format!("the writer did not wait: {granted:?}"))),
         barred = eventually("readers elsewhere are held back", barred) => barred?,
     }
     first.release().await?;

@@ -31,7 +31,12 @@ pub(super) async fn c07_a_cancelled_attempt_gives_back_what_it_wins(context: Tes
         ours.faults.heal();
         theirs.finds_it_free(&key).await?;
     }
-    Ok(())
+    // Nor does a request that is given up keep a connection, or a place in a queue of requests.
+    for _ in 0..128 {
+        let claim = Claim::new(&context.key(), Mode::Exclusive, AMPLE);
+        drop(futures::poll!(Box::pin(ours.store.steps().try_acquire(&claim))));
+    }
+    ours.finds_it_free(&context.key()).await
 }
 
 pub(super) async fn c07_a_cancelled_wait_leaves_no_trace(context: TestContext) -> Verdict {
@@ -243,22 +248,26 @@ pub(super) async fn c13_lost_signals_do_not_cost_liveness(context: TestContext) 
     Ok(())
 }
 
-/// What is subscribed to beside it, what is told of others before it is asked for, and how often it is asked, costs no subscription
-/// its notification.
+/// How old it is, what is subscribed to before and beside it, what is told of others before it is asked for, how often it is asked, and
+/// who closes, costs no subscription its notification.
 pub(super) async fn c13_each_of_many_subscriptions_is_told(context: TestContext) -> Verdict {
     const MANY: usize = 80;
     const OTHERS: usize = 300;
     /// Asked for a moment at a time, as by one who also waits for something else.
     const MOMENT: Duration = Duration::from_millis(2);
+    const OLD: Duration = Duration::from_secs(6);
     if context.subject.signals_in_turn() {
         return Ok(());
     }
-    let (ours, theirs) = (context.client().await?, context.client().await?);
+    let (ours, theirs, leaves) = (context.client().await?, context.client().await?, context.client().await?);
     let (mut held, mut waiting) = (Vec::new(), Vec::new());
     for number in 0..MANY {
         let grant = theirs.claims(&context.key(), Mode::Exclusive, AMPLE * 3).await?;
-        // One of two subscriptions of one client to one key goes.
-        let twin = if number % 8 == 0 { Some(ours.store.subscribe(&grant.key).await?) } else { None };
+        // One of two subscriptions of one client to one key goes: beside the other, or just before it.
+        let mut twin = if number % 4 == 0 { Some(ours.store.subscribe(&grant.key).await?) } else { None };
+        if number % 8 == 4 {
+            twin = None;
+        }
         waiting.push(ours.store.subscribe(&grant.key).await?);
         drop(twin);
         let claim = Claim { waits: true, ..Claim::new(&grant.key, Mode::Exclusive, AMPLE) };
@@ -266,9 +275,16 @@ pub(super) async fn c13_each_of_many_subscriptions_is_told(context: TestContext)
         held.push((grant, claim));
     }
     let noise = ours.store.subscribe(&context.key()).await?;
+    drop(leaves.store.subscribe(&held[0].0.key).await?);
+    leaves.store.close().await;
     for subscription in &mut waiting {
         // What came without a reason.
         drop(tokio::time::timeout(MOMENT, subscription.next()).await);
+    }
+    tokio::time::sleep(OLD).await;
+    for (_, claim) in &held {
+        // Who waits asks now and again, or is forgotten.
+        ours.store.try_acquire(claim).await?;
     }
     for (grant, _) in &held {
         theirs.store.release(grant).await?;

@@ -81,6 +81,8 @@ type Next = Result<Key<Span>, Wrong>;
 const TICK: Duration = Duration::from_millis(1);
 /// What a store may add while it computes what is left, and while its clock is read and rounded.
 const ROUNDED: Duration = Duration::from_millis(2);
+/// By how much the clocks of several servers of a store may differ.
+const CLOCKS_DIFFER: Duration = Duration::from_millis(100);
 /// So many ways to explain all answers are followed at most.
 const MOST_WAYS: usize = 256;
 
@@ -91,13 +93,24 @@ pub(super) struct Judge {
     states: Vec<Key<Span>>,
     /// Owners, in the order in which they came.
     owners: Vec<OwnerId>,
+    /// Whether it is shown when a holder was granted the key.
+    is_dated: bool,
+    /// The greatest epoch that was granted, and when that was answered.
+    newest: Option<(u64, Moment)>,
     /// Until then somebody who waited has his turn, where writers hold readers back, and readers writers.
     turn_until: Moment,
 }
 
 impl Judge {
     pub(super) fn new(claims: Capabilities) -> Self {
-        Self { claims, states: vec![Key::new(0)], owners: Vec::new(), turn_until: Moment::default() }
+        Self {
+            claims,
+            states: vec![Key::new(0)],
+            owners: Vec::new(),
+            is_dated: false,
+            newest: None,
+            turn_until: Moment::default(),
+        }
     }
 
     /// A name for an owner in what is told: a, b, c.
@@ -182,7 +195,35 @@ impl Judge {
         }
         after.states.truncate(MOST_WAYS);
         self.states = after.states;
-        Ok(())
+        met.iter().try_for_each(|heard| self.follows_the_clock(heard))
+    }
+
+    /// Whether an epoch is not behind the clock of the store, where it says when a key was granted. What that clock says is not known
+    /// here, but how much time has passed is.
+    fn follows_the_clock(&mut self, heard: &Heard) -> Result<(), Wrong> {
+        let epoch = match &heard.answer {
+            Answer::Attempt(Attempt::Granted { epoch: Some(epoch) }) => *epoch,
+            Answer::Holders(holders) => {
+                self.is_dated |= holders.iter().any(|holder| holder.granted_at.is_some());
+                return Ok(());
+            }
+            _ => return Ok(()),
+        };
+        let before = self.newest.filter(|(before, _)| *before < epoch);
+        let least = before.map(|(before, answered)| {
+            let passed = heard.at.sent.since(answered).saturating_sub(CLOCKS_DIFFER);
+            before + FencingToken::epoch_at(passed).saturating_sub(FencingToken::MOST_AHEAD)
+        });
+        if self.newest.is_none() || before.is_some() {
+            self.newest = Some((epoch, heard.at.answered));
+        }
+        match least.filter(|least| self.is_dated && epoch < *least) {
+            Some(least) => broken(
+                "C4",
+                format!("the epoch {epoch} is behind the store's clock, which is at {least} by the epoch before"),
+            ),
+            None => Ok(()),
+        }
     }
 
     /// Follows each order of the steps that are left.
@@ -330,7 +371,8 @@ impl Judge {
         let right = key.release(grant);
         let told = statuses.first().copied().unwrap_or(LeaseStatus::NotHeld);
         // An owner with another epoch is not sent by the engine but for sessions, where each store has its own rule.
-        if before.of(grant.owner).is_some_and(|lease| grant.epoch != Some(lease.epoch)) && told != LeaseStatus::Held {
+        let another = |lease: &Lease<Span>| grant.epoch.is_some_and(|epoch| epoch != lease.epoch);
+        if before.of(grant.owner).is_some_and(another) && told != LeaseStatus::Held {
             return Ok(before);
         }
         may_forget(&mut key, told, grant.owner, at);

@@ -63,9 +63,11 @@ pub(super) async fn c01_any_script_of_steps_is_answered_as_the_contract_says(con
     if context.subject.signals_in_turn() {
         claims = claims.without(Capability::Wakeup, "whose turn it is, a script does not know");
     }
+    // Of the greatest length, as some of the keys are.
+    let namespace = format!("{:x<64}", TestContext::namespace());
     let mut clients = Vec::new();
     for _ in 0..=OPERATOR {
-        clients.push(Arc::new(context.client().await?));
+        clients.push(Arc::new(context.client_in(&namespace, Clock::system()).await?));
     }
     let mut seed = from_environment(SEED).unwrap_or_else(rand::random);
     let (clock, mut unclear, mut asked, mut why) = (Clock::system(), 0, 0, String::new());

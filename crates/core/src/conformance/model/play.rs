@@ -153,9 +153,10 @@ impl Play {
                 let renewals = ours.map(|(had, ttl)| Renewal { grant: had.grant, ttl }).collect();
                 (self.for_the_owner(by), Step::Renew(renewals))
             }
-            Move::Release(which) => {
-                let had = self.which(*which)?;
-                (self.for_the_owner(had.by), Step::Release(had.grant))
+            Move::Release { of, without_epoch } => {
+                let had = self.which(*of)?;
+                let epoch = had.grant.epoch.filter(|_| !without_epoch);
+                (self.for_the_owner(had.by), Step::Release(GrantRef { epoch, ..had.grant }))
             }
             Move::TakeOver { of, by, ttl, again } => {
                 // Also one behind which the grant went on to another: its new owner does not hold it any more.
@@ -202,7 +203,10 @@ impl Play {
                 asks.push(Asks { by, step, later: *later, met: met.len() > 1, granted: None });
             }
         }
-        self.ask_at_once(&asks).await.map(drop)
+        self.ask_at_once(&asks).await?;
+        // What they left behind is asked at once, and in both ways.
+        self.ask(self.had.len(), Step::List).await?;
+        self.ask(self.had.len(), Step::Inspect).await.map(drop)
     }
 
     /// Some client: a lease is that of an owner id, and not of the process that claimed it, except where that is a session. An agent
@@ -254,6 +258,7 @@ impl Play {
             Some(Near::Owner(byte)) => had.grant.owner = near(had.grant.owner, byte),
             Some(Near::NextEpoch) => had.grant.epoch = had.grant.epoch.map(|epoch| epoch + 1),
             Some(Near::EpochBefore) => had.grant.epoch = had.grant.epoch.map(|epoch| epoch.saturating_sub(1)),
+            Some(Near::Epoch(bit)) => had.grant.epoch = had.grant.epoch.map(|epoch| epoch ^ 1 << bit),
         }
         Some(had)
     }
@@ -581,7 +586,11 @@ impl Play {
     fn grant(&mut self, grant: &GrantRef) -> String {
         let name = self.judge.name(grant.owner);
         let had = self.had.iter().any(|had| had.grant.owner == grant.owner && had.grant.epoch == grant.epoch);
-        if had { name } else { format!("{name} with the epoch {:?}", grant.epoch.unwrap_or_default()) }
+        match grant.epoch {
+            _ if had => name,
+            Some(epoch) => format!("{name} with the epoch {epoch}"),
+            None => format!("{name}, whatever its epoch"),
+        }
     }
 
     fn describe(&mut self, asks: &Asks, answer: Result<&Answer, &Error>) -> String {

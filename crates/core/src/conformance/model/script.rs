@@ -22,7 +22,11 @@ pub(super) enum Move {
         text: usize,
     },
     Renew(Vec<(Which, Ttl)>),
-    Release(Which),
+    Release {
+        of: Which,
+        /// As after a claim whose answer is not known.
+        without_epoch: bool,
+    },
     TakeOver {
         of: Which,
         by: usize,
@@ -84,6 +88,8 @@ pub(super) enum Near {
     /// In its epoch: the next one, or the one before.
     NextEpoch,
     EpochBefore,
+    /// In this bit of its epoch.
+    Epoch(u32),
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -167,7 +173,7 @@ pub(super) fn text(which: usize) -> Option<String> {
 
 /// Endings of keys: each key has neighbours that look like it, or begin with it, and are asked at the same time. The last four pairs have
 /// one hash, whatever stands before them: by the factors 31 and 33, by CRC-16 and by CRC-32.
-pub(in crate::conformance) const ENDINGS: [&str; 34] = [
+pub(in crate::conformance) const ENDINGS: [&str; 36] = [
     "",
     "k",
     "K",
@@ -188,7 +194,9 @@ pub(in crate::conformance) const ENDINGS: [&str; 34] = [
     "😁",
     "k%20",
     "k/",
+    "k//",
     "k/.",
+    "k/..",
     "{k}",
     "k'\"`;--",
     "k_%*?[a]\\",
@@ -242,7 +250,9 @@ fn a_move(claims: &Capabilities, mut drawn: Drawn) -> BoxedStrategy<Move> {
         (u32::from(!sessions), (0..16_usize).prop_map(|byte| Some(Near::Owner(byte))).boxed()),
         (
             u32::from(claims.has(Capability::Fencing)),
-            proptest::sample::select(vec![Some(Near::NextEpoch), Some(Near::EpochBefore)]).boxed(),
+            prop_oneof![Just(Near::NextEpoch), Just(Near::EpochBefore), (0..47_u32).prop_map(Near::Epoch)]
+                .prop_map(Some)
+                .boxed(),
         ),
     ]);
     let back = prop_oneof![6 => Just(0), 2 => Just(1), 2 => 2..4_usize];
@@ -260,6 +270,7 @@ fn a_move(claims: &Capabilities, mut drawn: Drawn) -> BoxedStrategy<Move> {
     let waits = any::<bool>().prop_map(move |one| one && waits);
     let claim = (by.clone(), mode.clone(), Ttl::any(), of, waits, text.clone())
         .prop_map(|(by, mode, ttl, of, waits, text)| Move::Claim { by, mode, ttl, of, waits, text });
+    let release = (which.clone(), one_in(4)).prop_map(|(of, without_epoch)| Move::Release { of, without_epoch });
     let again = one_in(3).prop_flat_map(|again| (Just(again), 0..2_usize));
     let again = again.prop_map(|(again, back)| again.then_some(back));
     let take_over = (which.clone(), by.clone(), Ttl::any(), again).prop_map(|(of, by, ttl, again)| Move::TakeOver {
@@ -291,7 +302,7 @@ fn a_move(claims: &Capabilities, mut drawn: Drawn) -> BoxedStrategy<Move> {
     let steps = [
         (8, claim.boxed()),
         (drawn.some(4), vec((which.clone(), Ttl::any()), 1..4).prop_map(Move::Renew).boxed()),
-        (drawn.some(4), which.clone().prop_map(Move::Release).boxed()),
+        (drawn.some(4), release.boxed()),
         (drawn.some(when(claims.has(Capability::Detach), 3)), take_over.boxed()),
         (drawn.some(when(shared, 3)), downgrade.boxed()),
         (drawn.some(2), proptest::option::of(which).prop_map(Move::Force).boxed()),
