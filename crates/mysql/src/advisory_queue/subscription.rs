@@ -34,7 +34,14 @@ impl Subscription for AdvisorySubscription {
             return Notification::Ended;
         }
         if let Some(next) = self.next {
-            sleep_until(next).await;
+            tokio::select! {
+                () = sleep_until(next) => {}
+                () = self.lock.ended() => {}
+            }
+        }
+        // Given up, as when its client closes: nobody has a turn any more.
+        if self.lock.is_over() {
+            return Notification::Ended;
         }
         self.next = Some(Instant::now() + jittered(self.pause, 0.5..=1.0));
         self.pause = (self.pause * 2).min(PAUSES[1]);
