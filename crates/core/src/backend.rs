@@ -79,22 +79,24 @@ pub trait Backend: fmt::Debug + Send + Sync + 'static {
     /// Where owners are no sessions, a lease is its owner's, whichever process asks: an agent that was started anew goes on with the
     /// leases of the one before.
     ///
-    /// A store with a queue ([`Capability::Queue`](crate::Capability::Queue)) compares the epoch of the grant, too: its waiters
-    /// keep one owner id until they are granted, and a late claim with that id may have begun another lease.
+    /// The lease is named by its owner. A store with a queue ([`Capability::Queue`](crate::Capability::Queue)) has to compare the epoch
+    /// of the grant, too, and every other store may: its waiters keep one owner id until they are granted, and a late claim with that
+    /// id may have begun another lease.
     ///
-    /// The answer has one entry for each renewal, in their order; the failure of one does not affect the others. The engine
+    /// The answer has one entry for each renewal, in their order, also where two are of one grant; the failure of one does not affect
+    /// the others. An owner whose lease was ended by force is told so until that lease would have ended, and once. The engine
     /// does not use an answer later than `within`: the backend must not wait longer for the store.
     async fn renew(&self, renewals: &[Renewal], within: Duration) -> Vec<Result<LeaseStatus>>;
 
-    /// Frees the key if the store still has that owner, or removes that owner from the store queue. Leaves the stored epoch
-    /// as it is.
+    /// Frees the key if the store still has that owner, under whatever epoch, or removes that owner from the store queue. Leaves the
+    /// stored epoch as it is.
     ///
     /// Idempotent: the release of an owner that the store does not have changes nothing and answers
     /// [`NotHeld`](LeaseStatus::NotHeld). The epoch of the grant is `None` where the answer to its claim did not come.
     async fn release(&self, grant: &GrantRef) -> Result<LeaseStatus>;
 
-    /// Replaces the owner of a grant by `new_owner`, if the store still has the old one: the store's part of an attach. Only
-    /// called where [`Capability::Detach`](crate::Capability::Detach) is claimed.
+    /// Replaces the owner of a grant by `new_owner`, if the store still has the old one with this epoch: the store's part of an attach.
+    /// Only called where [`Capability::Detach`](crate::Capability::Detach) is claimed.
     ///
     /// From then on the old owner can neither renew nor release the grant, and cannot be replaced again. The lease is `ttl`
     /// from now and never shorter than before. Epoch, label and reason stay.
@@ -111,8 +113,8 @@ pub trait Backend: fmt::Debug + Send + Sync + 'static {
     }
 
     /// Turns the exclusive grant `writer` into a shared one of `claim.owner`, with the lease, label and reason of `claim` and a
-    /// new epoch, which is larger than every earlier one of the key: the stored one plus one, or the clock, also where that is
-    /// one more ahead of the clock than a claim may be: the next claim waits for the clock. Only called where
+    /// new epoch, which is larger than every earlier one of the key: the larger of the stored one plus one and the clock, also where that
+    /// is one more ahead of the clock than a claim may be: the next claim waits for the clock. Only called where
     /// [`Capability::Shared`](crate::Capability::Shared) is claimed, and never repeated.
     ///
     /// Atomic in the store: no other writer has the key in between, and afterwards the owner of `writer` can neither renew nor
@@ -193,13 +195,13 @@ pub struct Claim {
     /// The owner id of the claim. It is new for every claim, except for those of a waiter that has, or may have, a position in
     /// the store queue.
     pub owner: OwnerId,
-    /// Whether the grant excludes every other grant (exclusive) or only writers (shared).
+    /// Whether the grant excludes every other grant (exclusive) or only writers (shared, by any number of readers).
     pub mode: Mode,
     /// The length of the lease.
     pub ttl: Duration,
     /// Whether the caller goes on waiting if the key is busy. A store with a queue adds only such claims to it.
     pub waits: bool,
-    /// Free text to be stored beside the grant: who holds the key.
+    /// Free text to be stored beside the grant: who holds the key. An empty one may be stored as none.
     pub label: Option<Arc<str>>,
     /// Free text to be stored beside the grant: why the key is held.
     pub reason: Option<Arc<str>>,
@@ -233,7 +235,7 @@ pub enum Attempt {
     /// Another owner holds the key, or the store has granted it as often as its clock allows
     /// ([`AHEAD_OF_THE_CLOCK`](Self::AHEAD_OF_THE_CLOCK)).
     Busy {
-        /// What is left of the lease that stands in the way, if the store knows it. If that is a millisecond or less, the
+        /// What is left of the lease that stands in the way, or of one of several, if the store knows it. If that is a millisecond or less, the
         /// engine sends the claim again after it, also for a caller that does not wait, because the key may be free then.
         retry_in: Option<Duration>,
     },
@@ -376,12 +378,13 @@ pub trait Notifications: Send + Sync {
 /// A subscription to the notifications of one key. Dropping it unsubscribes.
 #[async_trait]
 pub trait Subscription: Send {
-    /// Waits for the next notification about the key. A notification without a reason is harmless; one that comes before the
+    /// Waits for the next notification about the key: a release or an end by force, and a downgrade, after which readers may come. One may
+    /// stand for several. A notification without a reason is harmless; one that comes before the
     /// release can be read costs a poll interval, because the claim that it causes finds the key busy.
     ///
     /// If the connection breaks and the subscription is restored, the answer is [`Freed`](Notification::Freed), once, because a
     /// release may have been missed. If it cannot be restored, the answer is [`Ended`](Notification::Ended). The method
-    /// does not end with an error, and it does not wait for ever on a connection that is known to be broken.
+    /// does not end with an error, and it does not wait for ever on a connection that is known to be broken, or was closed.
     ///
     /// # Cancel safety
     /// A notification that was not returned yet is returned by the next call.

@@ -524,8 +524,15 @@ impl Followed {
     }
 
     fn fails(&mut self, left: usize, wrong: Wrong) {
-        if self.wrong.as_ref().is_none_or(|(before, _)| left < *before) {
-            self.wrong = Some((left, wrong));
+        match &mut self.wrong {
+            Some((before, _)) if left > *before => {}
+            // Which of the orders was meant is not known: each may name what is wrong.
+            Some((before, told)) if left == *before => {
+                if left > 1 && told.why.lines().count() < 3 && !told.why.contains(&wrong.why) {
+                    told.why = format!("{}\n← or, in another order, {}: {}", told.why, wrong.clause, wrong.why);
+                }
+            }
+            _ => self.wrong = Some((left, wrong)),
         }
     }
 }

@@ -89,13 +89,14 @@ pub(super) async fn c01_any_script_of_steps_is_answered_as_the_contract_says(con
                 Err(End::Wrong(wrong, told)) => {
                     // The others would be asked beside the shorter ones.
                     drop(plays);
-                    let is_shortened = context.is_explained && std::env::var_os(AS_ASKED).is_none();
-                    let shorter = if is_shortened {
-                        shorter(seed.wrapping_add(place as u64), place, &clients, &claims, is_atomic).await
-                    } else {
-                        None
-                    };
-                    return Err(failure(seed, wrong, &told, shorter));
+                    if !context.is_explained || std::env::var_os(AS_ASKED).is_some() {
+                        return Err(failure(seed, "as it was asked", wrong, &told));
+                    }
+                    let shorter = shorter(seed.wrapping_add(place as u64), place, &clients, &claims, is_atomic).await;
+                    return Err(match shorter {
+                        Some((wrong, told)) => failure(seed, "made as short as it fails", wrong, &told),
+                        None => failure(seed, ALONE_IT_PASSED, wrong, &told),
+                    });
                 }
             }
         }
@@ -111,9 +112,7 @@ pub(super) async fn c01_any_script_of_steps_is_answered_as_the_contract_says(con
 const ALONE_IT_PASSED: &str =
     "as it was asked (alone it passed: a moment may decide, or a step of another key that is asked beside it)";
 
-fn failure(seed: u64, wrong: Wrong, told: &str, shorter: Option<(Wrong, String)>) -> Failure {
-    let how = if shorter.is_some() { "made as short as it fails" } else { ALONE_IT_PASSED };
-    let (Wrong { clause, why }, told) = shorter.unwrap_or_else(|| (wrong, told.to_owned()));
+fn failure(seed: u64, how: &str, Wrong { clause, why }: Wrong, told: &str) -> Failure {
     Failure(format!("{clause}: a script, {how}:\n{told}← {why}\n{SEED}={seed} asks the same scripts"))
 }
 
