@@ -84,7 +84,9 @@ pub trait Backend: fmt::Debug + Send + Sync + 'static {
     /// id may have begun another lease.
     ///
     /// The answer has one entry for each renewal, in their order, also where two are of one grant; the failure of one does not affect
-    /// the others. An owner whose lease was ended by force is told so until that lease would have ended, and once. The engine
+    /// the others. An owner whose lease was ended by force is told so once
+    /// ([`Capability::ForceNotice`](crate::Capability::ForceNotice)); a store may forget it when the key is granted again, and when that
+    /// lease would have ended. The engine
     /// does not use an answer later than `within`: the backend must not wait longer for the store.
     async fn renew(&self, renewals: &[Renewal], within: Duration) -> Vec<Result<LeaseStatus>>;
 

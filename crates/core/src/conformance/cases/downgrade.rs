@@ -5,13 +5,32 @@ use std::time::Duration;
 use super::context::{TestContext, eventually, once, patient};
 use crate::conformance::verdict::{Failure, Verdict, ensure};
 use crate::conformance::{Fault, Op, TestClient};
-use crate::{ErrorKind, LockKey, ReadGuard, Wait};
+use crate::{Attempt, Claim, ErrorKind, LockKey, Mode, ReadGuard, Wait};
 
 const LONG: Duration = Duration::from_secs(600);
 
 /// A reader that was the writer of this key.
 async fn downgraded(client: &TestClient, key: &LockKey) -> Result<ReadGuard, Failure> {
     Ok(client.take(key, &patient()).await?.downgrade(&once()).await?)
+}
+
+/// The number of the reader counts for whoever is granted next, also within one moment of the clock: a new key begins ahead of it.
+pub(super) async fn c29_who_reads_beside_a_writer_that_became_a_reader_has_a_larger_number(
+    context: TestContext,
+) -> Verdict {
+    const ROUNDS: usize = 64;
+    let (ours, theirs) = (context.client().await?, context.client().await?);
+    for _ in 0..ROUNDS {
+        let writer = ours.claims(&context.key(), Mode::Exclusive, LONG).await?;
+        let [reads, beside] = [(); 2].map(|()| Claim::new(&writer.key, Mode::Shared, LONG));
+        let read = ours.store.steps().downgrade(&writer, &reads).await?;
+        let next = theirs.store.try_acquire(&beside).await?;
+        let (Attempt::Granted { epoch: read }, Attempt::Granted { epoch: next }) = (read, next) else {
+            return Err(Failure(format!("the downgrade was answered {read:?}, and a reader beside it {next:?}")));
+        };
+        ensure!(writer.epoch < read && read < next, "{writer:?} became the reader {read:?}, and then came {next:?}");
+    }
+    Ok(())
 }
 
 pub(super) async fn c29_the_reader_has_texts_of_its_own(context: TestContext) -> Verdict {

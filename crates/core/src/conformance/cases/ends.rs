@@ -5,9 +5,10 @@ use std::time::Duration;
 
 use super::context::{MARGIN, TestContext, eventually, once, patient, soon};
 use super::waiting::{asks, wait_in_background};
+use crate::conformance::direct::WITHIN;
 use crate::conformance::verdict::{Failure, Verdict, ensure};
 use crate::conformance::{Fault, Op};
-use crate::{Capability, Claim, ErrorKind, LockOptions, LossReason, Mode, Notification, ReleaseOutcome, Wait};
+use crate::{Capability, Claim, ErrorKind, LockOptions, LossReason, Mode, Notification, ReleaseOutcome, Renewal, Wait};
 
 /// A ttl longer than any case: a waiter that is granted meanwhile was not granted because a lease ended.
 const LONG: Duration = Duration::from_secs(600);
@@ -82,16 +83,25 @@ pub(super) async fn c06_closing_waits_for_a_release_under_way(context: TestConte
 
 pub(super) async fn c06_after_closing_no_step_is_carried_out(context: TestContext) -> Verdict {
     let (ours, theirs, key) = (context.client().await?, context.client().await?, context.key());
-    ours.take(&context.key(), &patient()).await?.release().await?;
-    let wakes = context.subject.capabilities().has(Capability::Wakeup);
+    let capabilities = context.subject.capabilities();
+    let wakes = capabilities.has(Capability::Wakeup);
     let heard = if wakes { Some(ours.store.subscribe(&key).await?) } else { None };
+    let kept = ours.claims(&context.key(), Mode::Exclusive, LONG).await?;
     soon("closing", ours.store.close()).await?;
+    let claim = Claim::new(&key, Mode::Exclusive, LONG);
+    let claimed = soon("a claim after closing ends", ours.store.try_acquire(&claim)).await?;
+    if claimed.is_ok() && !capabilities.has(Capability::CrossHost) {
+        // A store that is in this process, or in files, needs no closing.
+        return Ok(());
+    }
+    ensure!(claimed.is_err(), "a claim after closing: {claimed:?}");
     if let Some(mut heard) = heard {
         while soon("a subscription ends with its client", heard.next()).await? != Notification::Ended {}
     }
-    let claim = Claim::new(&key, Mode::Exclusive, LONG);
-    let claimed = soon("a claim after closing ends", ours.store.try_acquire(&claim)).await?;
-    ensure!(claimed.is_err(), "a claim after closing: {claimed:?}");
+    let renewals = [(); 2].map(|()| Renewal { grant: kept.clone(), ttl: LONG });
+    let renewed = soon("renewals after closing end", ours.store.steps().renew(&renewals, WITHIN)).await?;
+    let all_fail = renewed.len() == 2 && renewed.iter().all(Result::is_err);
+    ensure!(all_fail, "two renewals after closing: {renewed:?}");
     let seen = soon("a look after closing ends", ours.store.steps().inspect(&key)).await?;
     ensure!(seen.is_err(), "a look after closing: {seen:?}");
     let listed = soon("a listing after closing ends", ours.store.steps().list(key.as_str(), None)).await?;
@@ -100,6 +110,10 @@ pub(super) async fn c06_after_closing_no_step_is_carried_out(context: TestContex
     ensure!(forced.is_err(), "a forced release after closing: {forced:?}");
     let released = soon("a release after closing ends", ours.store.release(&claim.grant(None))).await?;
     ensure!(released.is_err(), "a release after closing: {released:?}");
+    // The lease of a closed client goes on.
+    if capabilities.has(Capability::Lease) {
+        theirs.finds_it_held(&kept.key).await?;
+    }
     theirs.finds_it_free(&key).await
 }
 

@@ -1,12 +1,13 @@
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
-use futures::future::try_join_all;
+use futures::future::{join_all, try_join_all};
 
 use super::context::{TestContext, past, patient};
 use crate::conformance::TestClient;
 use crate::conformance::verdict::{Failure, Verdict, ensure};
-use crate::{Attempt, Claim, Clock, FencingToken, GuardMode, Mode, OwnerId};
+use crate::{Attempt, Claim, Clock, FencingToken, GrantRef, GuardMode, Mode, OwnerId};
 
 pub(super) fn token<M: GuardMode>(guard: &crate::Guard<M>) -> Result<FencingToken, Failure> {
     guard.fencing_token().ok_or_else(|| Failure("fencing is claimed and the guard has no token".into()))
@@ -102,5 +103,52 @@ pub(super) async fn c04_epochs_grow_no_faster_than_the_clock(context: TestContex
     let passed = FencingToken::epoch_at(clock.now().since(begun) + SLACK) + FencingToken::MOST_AHEAD;
     let latest = first.map(|first| first + passed);
     ensure!(newest <= latest, "{newest:?} was given, and the clock allowed {latest:?}");
+    Ok(())
+}
+
+/// Ends a grant, if it is there. Whether it was is not asked.
+async fn end(rival: &TestClient, grant: &GrantRef, by_force: bool) {
+    if by_force {
+        let _ = rival.store.steps().force_release(&grant.key, None).await;
+    } else {
+        let _ = rival.store.release(grant).await;
+    }
+}
+
+/// Claims whose releases follow without waiting for the answer: the grants come as fast as the store can, and not only
+/// once in a round trip. Some are ended by force, with which a store may lose the number that it gave last.
+pub(super) async fn c04_tokens_grow_also_within_one_moment_of_the_clock(context: TestContext) -> Verdict {
+    const ROUNDS: usize = 8;
+    let clients = context.clients(8, 4).await?;
+    for &mode in context.modes() {
+        let key = context.key();
+        let issued = join_all(clients.iter().map(async |rival| {
+            let mut epochs = Vec::new();
+            for round in 0..ROUNDS {
+                let claim = Claim::new(&key, mode, Duration::from_secs(60));
+                let grant = claim.grant(None);
+                // Not in the last rounds: a key whose releases all fail stays held.
+                let end = end(rival, &grant, round % 4 == 1);
+                let (attempt, ()) = futures::join!(rival.store.try_acquire(&claim), end);
+                if let Ok(Attempt::Granted { epoch }) = attempt {
+                    epochs.push(epoch);
+                }
+                // The release may have overtaken the claim.
+                drop(rival.store.release(&grant).await);
+            }
+            epochs
+        }))
+        .await;
+        for of_one in &issued {
+            ensure!(of_one.is_sorted_by(|earlier, later| earlier < later), "one locker got {of_one:?}, {mode}");
+        }
+        let all: Vec<_> = issued.into_iter().flatten().collect();
+        let different: BTreeSet<_> = all.iter().collect();
+        ensure!(different.len() == all.len(), "{} numbers for {} grants, {mode}", different.len(), all.len());
+        let next = clients[0].take(&key, &patient()).await?;
+        let (epoch, last) = (next.fencing_token().map(FencingToken::epoch), all.iter().copied().flatten().max());
+        ensure!(epoch > last, "{epoch:?} after {last:?}, {mode}");
+        next.release().await?;
+    }
     Ok(())
 }

@@ -262,14 +262,21 @@ pub(super) async fn c13_each_of_many_subscriptions_is_told(context: TestContext)
     let (ours, theirs, leaves) = (context.client().await?, context.client().await?, context.client().await?);
     let (mut held, mut waiting) = (Vec::new(), Vec::new());
     for number in 0..MANY {
-        let grant = theirs.claims(&context.key(), Mode::Exclusive, AMPLE * 3).await?;
+        let key = context.key();
+        // Some keys nobody has had before, and some were ended by force since.
+        let early = if number % 8 == 2 { Some(ours.store.subscribe(&key).await?) } else { None };
+        let mut grant = theirs.claims(&key, Mode::Exclusive, AMPLE * 3).await?;
         // One of two subscriptions of one client to one key goes: beside the other, or just before it.
         let mut twin = if number % 4 == 0 { Some(ours.store.subscribe(&grant.key).await?) } else { None };
         if number % 8 == 4 {
             twin = None;
         }
-        waiting.push(ours.store.subscribe(&grant.key).await?);
+        waiting.push(if let Some(early) = early { early } else { ours.store.subscribe(&key).await? });
         drop(twin);
+        if number % 8 == 6 {
+            theirs.store.steps().force_release(&key, None).await?;
+            grant = theirs.claims(&key, Mode::Exclusive, AMPLE * 3).await?;
+        }
         let claim = Claim { waits: true, ..Claim::new(&grant.key, Mode::Exclusive, AMPLE) };
         ours.store.try_acquire(&claim).await?;
         held.push((grant, claim));

@@ -242,7 +242,7 @@ impl Drawn {
 
 fn a_move(claims: &Capabilities, mut drawn: Drawn) -> BoxedStrategy<Move> {
     let (shared, lease) = (claims.has(Capability::Shared), claims.has(Capability::Lease));
-    let sessions = claims.has(Capability::Reentrancy);
+    let (sessions, detaches) = (claims.has(Capability::Reentrancy), claims.has(Capability::Detach));
     let readers = if shared { drawn.of([1, 1, 1, 9]) } else { 0 };
     let mode = one_of([(1, Just(Mode::Exclusive).boxed()), (readers, Just(Mode::Shared).boxed())]);
     let near = one_of([
@@ -300,17 +300,30 @@ fn a_move(claims: &Capabilities, mut drawn: Drawn) -> BoxedStrategy<Move> {
     });
     let when = |claimed: bool, weight: u32| if claimed { weight } else { 0 };
     let steps = [
-        (8, claim.boxed()),
+        (8, claim.clone().boxed()),
         (drawn.some(4), vec((which.clone(), Ttl::any()), 1..4).prop_map(Move::Renew).boxed()),
         (drawn.some(4), release.boxed()),
-        (drawn.some(when(claims.has(Capability::Detach), 3)), take_over.boxed()),
+        (drawn.some(when(detaches, 3)), take_over.boxed()),
         (drawn.some(when(shared, 3)), downgrade.boxed()),
         (drawn.some(2), proptest::option::of(which).prop_map(Move::Force).boxed()),
         (drawn.some(2), by.clone().prop_map(Move::Inspect).boxed()),
         (drawn.some(2), by.clone().prop_map(Move::List).boxed()),
     ];
     let later = prop_oneof![6 => Just(0), 2 => 1..6_u64];
-    let meet = vec((one_of(steps.clone()), later), 2..4).prop_map(Move::Meet);
+    let meet = vec((one_of(steps.clone()), later.clone()), 2..4);
+    // The last holder gives the key to the next one, while something else of its grant is under way.
+    let last = Which { back: 0, near: None };
+    let of_the_last = (0..5_usize, Ttl::any(), by.clone()).prop_map(move |(which, ttl, by)| match which {
+        0 => Move::Renew(vec![(last, ttl)]),
+        1 => Move::Release { of: last, without_epoch: false },
+        2 if detaches => Move::TakeOver { of: last, by, ttl, again: None },
+        3 if shared => Move::Downgrade { of: last, ttl, text: by },
+        _ => Move::Force(Some(last)),
+    });
+    let passes = (of_the_last, later, claim.clone(), 0..4_u64).prop_map(move |(step, later, claim, after)| {
+        vec![(step, 0), (Move::Release { of: last, without_epoch: false }, later), (claim, after)]
+    });
+    let meet = prop_oneof![2 => meet, 1 => passes].prop_map(Move::Meet);
     let others = [
         (when(claims.has(Capability::Wakeup), 2), awaits.boxed()),
         (when(claims.has(Capability::Queue), 2), line.boxed()),
