@@ -43,8 +43,8 @@ pub trait Fixture: Send + Sync + 'static {
 
     /// Whether each step takes effect at one moment between its request and its answer (Herlihy and Wing, "Linearizability"). By
     /// default it does. It does not where a step is carried out by several servers, or by several statements without a transaction:
-    /// then a forced release, a listing, or a step that is sent twice may see one half of another step. The model asks those of such a
-    /// store beside no other step.
+    /// then a forced release, a listing, a downgrade, or a step that is sent twice may see, or be, one half of a step. The model asks
+    /// those of such a store beside no other step, but a downgrade beside claims.
     fn steps_are_atomic(&self) -> bool {
         true
     }

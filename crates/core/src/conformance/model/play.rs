@@ -631,13 +631,12 @@ impl Play {
 /// Whether one of two steps at one moment may see the half of the other, where that is not carried out at one moment.
 fn sees_a_half(one: &Step, other: &Step) -> bool {
     match (one, other) {
-        (Step::Force(_) | Step::List, _)
-        | (_, Step::Force(_) | Step::List)
-        | (Step::Downgrade(..), Step::Inspect)
-        | (Step::Inspect, Step::Downgrade(..)) => true,
-        (Step::Release(one), Step::Release(other))
-        | (Step::TakeOver(one, ..), Step::TakeOver(other, ..))
-        | (Step::Downgrade(one, _), Step::Downgrade(other, _)) => one.owner == other.owner,
+        (Step::Downgrade(..), Step::Claim(_)) | (Step::Claim(_), Step::Downgrade(..)) => false,
+        (Step::Force(_) | Step::List | Step::Downgrade(..), _)
+        | (_, Step::Force(_) | Step::List | Step::Downgrade(..)) => true,
+        (Step::Release(one), Step::Release(other)) | (Step::TakeOver(one, ..), Step::TakeOver(other, ..)) => {
+            one.owner == other.owner
+        }
         _ => false,
     }
 }
