@@ -175,7 +175,8 @@ pub trait Backend: fmt::Debug + Send + Sync + 'static {
     /// Closes the connections of this backend and ends its background tasks: a backend that has neither needs no other than this, which
     /// does nothing. Steps that begin later fail at once with
     /// [`Closed`](ErrorKind::Closed). Steps that are under way fail at once with the same, or with
-    /// [`Indeterminate`](ErrorKind::Indeterminate) if they were sent: the engine waits for none of them any more.
+    /// [`Indeterminate`](ErrorKind::Indeterminate) if they were sent: the engine waits for none of them any more. Leases go on: they are
+    /// their owners', and no connection's.
     ///
     /// The engine calls this once, after the last operation for which it waits. It drops the future after
     /// [`answers_within`](Self::answers_within), and that must end connections and tasks, too.
@@ -369,7 +370,7 @@ pub struct SessionId(pub u64);
 /// The notifications of a store. A lost notification delays a waiter by a poll interval and has no other effect.
 #[async_trait]
 pub trait Notifications: Send + Sync {
-    /// Subscribes to what happens to `key`. When this returns, the subscription misses no later release and no grant out of the
+    /// Subscribes to what happens to `key`, also where nobody has ever had it. When this returns, the subscription misses no later release and no grant out of the
     /// store queue, unless the connection breaks: the store has confirmed the subscription.
     ///
     /// # Errors

@@ -130,7 +130,7 @@ impl Judge {
     fn lease(&self, lease: &Lease<Span>, at: Asked) -> String {
         let place = self.owners.iter().position(|known| *known == lease.owner).unwrap_or(self.owners.len());
         let left = (lease.ends.from.since(at.answered), lease.ends.to.since(at.sent));
-        format!("{}, {}, with {:.0?} to {:.0?} left", Self::owner(place), lease.mode, left.0, left.1)
+        format!("{}, {}, with {:.2?} to {:.2?} left", Self::owner(place), lease.mode, left.0, left.1)
     }
 
     /// The first moment, after this one, at which a lease may end.

@@ -102,7 +102,16 @@ impl Play {
     pub(super) fn new(clients: &[Arc<TestClient>], claims: &Capabilities, is_atomic: bool, key: LockKey) -> Self {
         let (clients, clock) = (clients.to_vec(), Clock::system());
         let (judge, claims) = (Judge::new(claims.clone()), claims.clone());
-        let told = format!("the key {key:?}\n");
+        // One of the greatest length would fill the screen.
+        let name = match key.as_str().split_once(&"x".repeat(80)) {
+            Some((stem, ending)) => format!(
+                "{:?}, in all {} bytes",
+                format!("{stem}…{}", ending.trim_start_matches('x')),
+                key.as_str().len()
+            ),
+            None => format!("{key:?}"),
+        };
+        let told = format!("the key {name}\n");
         Self { clients, claims, is_atomic, key, clock, judge, had: Vec::new(), taken: Vec::new(), told }
     }
 
@@ -634,7 +643,7 @@ fn sees_a_half(one: &Step, other: &Step) -> bool {
         (Step::Downgrade(..), Step::Claim(_)) | (Step::Claim(_), Step::Downgrade(..)) => false,
         (Step::Force(_) | Step::List | Step::Downgrade(..), _)
         | (_, Step::Force(_) | Step::List | Step::Downgrade(..)) => true,
-        (Step::Release(one), Step::Release(other)) | (Step::TakeOver(one, ..), Step::TakeOver(other, ..)) => {
+        (Step::Release(one) | Step::TakeOver(one, ..), Step::Release(other) | Step::TakeOver(other, ..)) => {
             one.owner == other.owner
         }
         _ => false,
