@@ -5,7 +5,7 @@ use super::context::{AMPLE, MARGIN, SHORT, TestContext, outlast, patient, soon};
 use super::token::token;
 use crate::conformance::TestClient;
 use crate::conformance::verdict::{Failure, Verdict, ensure};
-use crate::{Attempt, Capability, Claim, Cursor, FencingToken, Holder, LeaseStatus, LockKey, LossReason, Mode};
+use crate::{Attempt, Capability, Claim, Cursor, FencingToken, Holder, LockKey, LossReason, Mode};
 
 /// Everything that a listing shows, page by page.
 pub(super) async fn listed(client: &TestClient, prefix: &str) -> Result<BTreeMap<LockKey, Vec<Holder>>, Failure> {
@@ -158,8 +158,7 @@ pub(super) async fn c25_force_release_frees_the_key_and_tells_the_holder(context
     ensure!(nobody.holders.is_empty(), "a free key was taken from {nobody:?}");
     tokio::time::sleep((lease / 3).saturating_sub(ours.clock.now().since(forced))).await;
     let told = ours.store.renew(&slow, lease).await?;
-    let is_told = told == LeaseStatus::ForceReleased || (told == LeaseStatus::NotHeld && !notices);
-    ensure!(is_told, "the first renewal after the release by force was told {told:?}");
+    ensure!(context.tells_of_force(told), "the first renewal after the release by force was told {told:?}");
     Ok(())
 }
 

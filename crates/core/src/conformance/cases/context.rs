@@ -8,8 +8,8 @@ use crate::conformance::process::Role;
 use crate::conformance::subject::{Subject, TestClient};
 use crate::conformance::verdict::{Failure, Verdict, ensure};
 use crate::{
-    Attempt, Capability, Claim, Clock, GrantRef, LocalHandoff, LockGuard, LockKey, LockOptions, Mode, OwnerId, Result,
-    Wait,
+    Attempt, Capability, Claim, Clock, GrantRef, LeaseStatus, LocalHandoff, LockGuard, LockKey, LockOptions, Mode,
+    OwnerId, Result, Wait,
 };
 
 /// What a case works with: clients of the backend under test, and keys that no other case uses.
@@ -121,6 +121,18 @@ impl TestContext {
     pub(in crate::conformance) fn namespace() -> &'static str {
         static NAMESPACE: OnceLock<String> = OnceLock::new();
         NAMESPACE.get_or_init(|| format!("conformance-{}", &OwnerId::random().to_hex()[..8]))
+    }
+
+    /// A namespace that nobody else has: not of another case, nor of another run of this one at the same time.
+    pub(super) fn new_namespace() -> String {
+        format!("{}-{}", Self::namespace(), OwnerId::random().to_hex())
+    }
+
+    /// Whether this is what an owner may be told whose lease was ended by force: that, or only that it is gone, where the store gives no
+    /// notice.
+    pub(super) fn tells_of_force(&self, told: LeaseStatus) -> bool {
+        let notices = self.subject.capabilities().has(Capability::ForceNotice);
+        told == LeaseStatus::ForceReleased || (told == LeaseStatus::NotHeld && !notices)
     }
 }
 

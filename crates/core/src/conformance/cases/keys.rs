@@ -15,7 +15,7 @@ pub(super) async fn c22_keys_that_look_alike_are_distinct(context: TestContext) 
         guards.push(guard);
     }
     // A column may take a whole key for a number, or for nothing.
-    let namespace = format!("{}-{}", TestContext::namespace(), OwnerId::random().to_hex());
+    let namespace = TestContext::new_namespace();
     let ours = context.client_in(&namespace, Clock::system()).await?;
     for key in ["7", "007", "7.0", "+7", "0x7", "1000", "1e3", "null", "NULL", "true", "TRUE"] {
         let key = LockKey::new(key)?;
@@ -70,7 +70,7 @@ pub(super) async fn c22_bad_keys_are_refused(context: TestContext) -> Verdict {
 
 pub(super) async fn c22_namespaces_do_not_see_each_other(context: TestContext) -> Verdict {
     // Of its own, because this case may run twice at the same time.
-    let base = format!("{}-{}", TestContext::namespace(), OwnerId::random().to_hex());
+    let base = TestContext::new_namespace();
     let (ours, key) = (context.client().await?, context.key());
     let (guard, mut held) = (ours.take(&key, &patient()).await?, Vec::new());
     for ending in ["", "n", "N", "n ", "é", "É"] {
@@ -99,7 +99,7 @@ pub(super) async fn c22_namespaces_that_begin_alike_do_not_meet(context: TestCon
         other.take(held.key(), &once()).await?.release().await?;
         held.release().await?;
     }
-    let base = format!("{}-{}", TestContext::namespace(), OwnerId::random().to_hex());
+    let base = TestContext::new_namespace();
     let there = context.client_in(&base, Clock::system()).await?;
     // What joins a namespace with a key: nothing, or what a store's names are joined with.
     for joint in ["", ":", "/", ".", "-"] {

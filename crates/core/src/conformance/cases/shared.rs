@@ -5,7 +5,7 @@ use futures::future::{join_all, try_join_all};
 use super::context::{AMPLE, TestContext, eventually, once, outlast, patient, soon};
 use crate::conformance::subject::TestClient;
 use crate::conformance::verdict::{Failure, Verdict, ensure};
-use crate::{Capability, LeaseStatus, LockKey, LockOptions, Mode, Wait};
+use crate::{LeaseStatus, LockKey, LockOptions, Mode, Wait};
 
 async fn finds_reading_barred(client: &TestClient, key: &LockKey) -> Verdict {
     ensure!(client.acquire_read(key, &once()).await?.is_none(), "{key} could be read");
@@ -80,11 +80,9 @@ pub(super) async fn c01_each_of_many_readers_excludes_writers(context: TestConte
     let ended = theirs.store.steps().force_release(&key, None).await?;
     ensure!(ended.holders.len() == MANY, "of {MANY} readers {} were told as ended by force", ended.holders.len());
     theirs.sees_nobody(&key).await?;
-    let notices = context.subject.capabilities().has(Capability::ForceNotice);
     for (number, reader) in forced.iter().enumerate() {
         let told = ours.store.renew(reader, Duration::from_secs(60)).await?;
-        let right = told == LeaseStatus::ForceReleased || (told == LeaseStatus::NotHeld && !notices);
-        ensure!(right, "reader {number} of {MANY} that were ended by force is told {told:?}");
+        ensure!(context.tells_of_force(told), "reader {number} of {MANY} that were ended by force is told {told:?}");
     }
     theirs.finds_it_free(&key).await
 }

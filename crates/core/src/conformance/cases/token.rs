@@ -7,7 +7,7 @@ use futures::future::{join_all, try_join_all};
 use super::context::{TestContext, past, patient};
 use crate::conformance::TestClient;
 use crate::conformance::verdict::{Failure, Verdict, ensure};
-use crate::{Attempt, Claim, Clock, FencingToken, GrantRef, GuardMode, Mode, OwnerId};
+use crate::{Attempt, Claim, Clock, FencingToken, GrantRef, GuardMode, Mode};
 
 pub(super) fn token<M: GuardMode>(guard: &crate::Guard<M>) -> Result<FencingToken, Failure> {
     guard.fencing_token().ok_or_else(|| Failure("fencing is claimed and the guard has no token".into()))
@@ -61,7 +61,7 @@ pub(super) async fn c04_tokens_grow_across_expiry(context: TestContext) -> Verdi
 /// has given only if it begins at its clock.
 pub(super) async fn c04_an_empty_store_begins_at_its_clock(context: TestContext) -> Verdict {
     const A_DAY: Duration = Duration::from_secs(24 * 3600);
-    let empty = format!("{}-{}", TestContext::namespace(), OwnerId::random().to_hex());
+    let empty = TestContext::new_namespace();
     let ours = context.client_in(&empty, Clock::system()).await?;
     let guard = ours.take(&context.key(), &patient()).await?;
     let epoch = token(&guard)?.epoch();

@@ -193,9 +193,10 @@ impl Judge {
         if let (true, Some((_, wrong))) = (after.states.is_empty(), after.wrong) {
             return Err(wrong);
         }
+        met.iter().try_for_each(|heard| self.follows_the_clock(heard))?;
         after.states.truncate(MOST_WAYS);
         self.states = after.states;
-        met.iter().try_for_each(|heard| self.follows_the_clock(heard))
+        Ok(())
     }
 
     /// Whether an epoch is not behind the clock of the store, where it says when a key was granted. What that clock says is not known
@@ -214,16 +215,14 @@ impl Judge {
             let passed = heard.at.sent.since(answered).saturating_sub(CLOCKS_DIFFER);
             before + FencingToken::epoch_at(passed).saturating_sub(FencingToken::MOST_AHEAD)
         });
+        if let Some(least) = least.filter(|least| self.is_dated && epoch < *least) {
+            let why = format!("the epoch {epoch} is behind the store's clock, which is at {least} by the epoch before");
+            return broken("C4", why);
+        }
         if self.newest.is_none() || before.is_some() {
             self.newest = Some((epoch, heard.at.answered));
         }
-        match least.filter(|least| self.is_dated && epoch < *least) {
-            Some(least) => broken(
-                "C4",
-                format!("the epoch {epoch} is behind the store's clock, which is at {least} by the epoch before"),
-            ),
-            None => Ok(()),
-        }
+        Ok(())
     }
 
     /// Follows each order of the steps that are left.
