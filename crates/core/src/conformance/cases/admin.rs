@@ -140,7 +140,8 @@ pub(super) async fn c25_force_release_frees_the_key_and_tells_the_holder(context
     let (ours, theirs, key) = (context.client().await?, context.client().await?, context.key());
     // With this lease, the first renewal comes when a third of it is over.
     let lease = SHORT * 6;
-    let slow = ours.claims(&context.key(), Mode::Exclusive, lease).await?;
+    let slow = ours.claims(&context.key(), Mode::Exclusive, SHORT).await?;
+    ours.store.renew(&slow, lease).await?;
     theirs.store.steps().force_release(&slow.key, None).await?;
     let forced = ours.clock.now();
     let guard = ours.take(&key, &patient().ttl(SHORT).label("the tester")).await?;

@@ -128,6 +128,14 @@ impl TestContext {
         format!("{}-{}", Self::namespace(), OwnerId::random().to_hex())
     }
 
+    /// Whether the store shows of a holder when it was granted the key.
+    pub(in crate::conformance) async fn shows_when_it_granted(&self) -> Result<bool, Failure> {
+        let (ours, key) = (self.client().await?, self.key());
+        let guard = ours.take(&key, &patient()).await?;
+        let shown = ours.admin.inspect(guard.key()).await?.holders;
+        Ok(shown.iter().any(|holder| holder.granted_at.is_some()))
+    }
+
     /// Whether this is what an owner may be told whose lease was ended by force: that, or only that it is gone, where the store gives no
     /// notice.
     pub(super) fn tells_of_force(&self, told: LeaseStatus) -> bool {

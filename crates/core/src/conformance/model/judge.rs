@@ -102,12 +102,12 @@ pub(super) struct Judge {
 }
 
 impl Judge {
-    pub(super) fn new(claims: Capabilities) -> Self {
+    pub(super) fn new(claims: Capabilities, is_dated: bool) -> Self {
         Self {
             claims,
             states: vec![Key::new(0)],
             owners: Vec::new(),
-            is_dated: false,
+            is_dated,
             newest: None,
             turn_until: Moment::default(),
         }
@@ -204,10 +204,6 @@ impl Judge {
     fn follows_the_clock(&mut self, heard: &Heard) -> Result<(), Wrong> {
         let epoch = match &heard.answer {
             Answer::Attempt(Attempt::Granted { epoch: Some(epoch) }) => *epoch,
-            Answer::Holders(holders) => {
-                self.is_dated |= holders.iter().any(|holder| holder.granted_at.is_some());
-                return Ok(());
-            }
             _ => return Ok(()),
         };
         let before = self.newest.filter(|(before, _)| *before < epoch);

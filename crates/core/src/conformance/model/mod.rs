@@ -17,10 +17,9 @@ use proptest::strategy::{Strategy, ValueTree};
 use tokio::runtime::Handle;
 
 use self::judge::Wrong;
-use self::play::{End, OPERATOR, Play};
+use self::play::{End, OPERATOR, Play, Store};
 pub(super) use self::script::ENDINGS;
 use self::script::{Move, script};
-use super::TestClient;
 use super::cases::TestContext;
 use super::verdict::{Failure, Verdict, ensure};
 use crate::{Capabilities, Capability, Clock, LockKey, OwnerId};
@@ -54,12 +53,12 @@ pub(super) fn takes_longer() -> Duration {
 
 /// For how long scripts are begun. Zero: each key has one.
 fn seconds() -> Duration {
-    Duration::from_secs(from_environment(SECONDS).unwrap_or(6))
+    Duration::from_secs(from_environment(SECONDS).unwrap_or(7))
 }
 
 /// Asks scripts of each key until the time is over.
 pub(super) async fn c01_any_script_of_steps_is_answered_as_the_contract_says(context: TestContext) -> Verdict {
-    let (mut claims, is_atomic) = (context.subject.capabilities(), context.subject.steps_are_atomic());
+    let mut claims = context.subject.capabilities();
     if context.subject.signals_in_turn() {
         claims = claims.without(Capability::Wakeup, "whose turn it is, a script does not know");
     }
@@ -69,38 +68,45 @@ pub(super) async fn c01_any_script_of_steps_is_answered_as_the_contract_says(con
     for _ in 0..=OPERATOR {
         clients.push(Arc::new(context.client_in(&namespace, Clock::system()).await?));
     }
-    let mut seed = from_environment(SEED).unwrap_or_else(rand::random);
+    let (is_atomic, is_dated) = (context.subject.steps_are_atomic(), context.shows_when_it_granted().await?);
+    let store = Store { clients, claims, is_atomic, is_dated };
+    let first = from_environment(SEED).unwrap_or_else(|| rand::random::<u32>().into());
     let (clock, mut unclear, mut asked, mut why) = (Clock::system(), 0, 0, String::new());
     let over = clock.now().plus(seconds());
     let is_unclear = |unclear, asked| unclear * 4 >= asked;
-    while clock.now() < over || (is_unclear(unclear, asked) && clock.now() < over.plus(ASKED_AGAIN_WITHIN)) {
-        let stems: Vec<_> = (0..KEYS.div_ceil(ENDINGS.len())).map(|_| stem()).collect();
-        let mut plays = FuturesUnordered::new();
-        for place in 0..KEYS {
-            let play = Play::new(&clients, &claims, is_atomic, key(&stems[place / ENDINGS.len()], place)?);
-            let moves = moves(seed.wrapping_add(place as u64), &claims);
-            plays.push(async move { (place, play.all(&moves).await) });
+    let goes_on = |unclear, asked| {
+        clock.now() < over || (is_unclear(unclear, asked) && clock.now() < over.plus(ASKED_AGAIN_WITHIN))
+    };
+    let (mut plays, mut next, mut named) = (FuturesUnordered::new(), first, stem());
+    loop {
+        while plays.len() < KEYS && goes_on(unclear, asked) {
+            if next.is_multiple_of(ENDINGS.len() as u64) {
+                named = stem();
+            }
+            let (seed, play) = (next, Play::new(&store, key(&named, next)?));
+            let moves = moves(seed, &store.claims);
+            plays.push(async move { (seed, play.all(&moves).await) });
+            next += 1;
         }
-        while let Some((place, ended)) = plays.next().await {
-            asked += 1;
-            match ended {
-                Ok(()) => {}
-                Err(End::Unclear(failed)) => (unclear, why) = (unclear + 1, failed),
-                Err(End::Wrong(wrong, told)) => {
-                    // The others would be asked beside the shorter ones.
-                    drop(plays);
-                    if !context.is_explained || std::env::var_os(AS_ASKED).is_some() {
-                        return Err(failure(seed, "as it was asked", wrong, &told));
-                    }
-                    let shorter = shorter(seed.wrapping_add(place as u64), place, &clients, &claims, is_atomic).await;
-                    return Err(match shorter {
-                        Some((wrong, told)) => failure(seed, "made as short as it fails", wrong, &told),
-                        None => failure(seed, ALONE_IT_PASSED, wrong, &told),
-                    });
+        let Some((seed, ended)) = plays.next().await else { break };
+        asked += 1;
+        match ended {
+            Ok(()) => {}
+            Err(End::Unclear(failed)) => (unclear, why) = (unclear + 1, failed),
+            Err(End::Wrong(wrong, told)) => {
+                // The others would be asked beside the shorter ones.
+                drop(plays);
+                // The scripts of the keys that begin alike were asked beside it.
+                let first = first.max(seed - seed % ENDINGS.len() as u64);
+                if !context.is_explained || std::env::var_os(AS_ASKED).is_some() {
+                    return Err(failure(first, "as it was asked", wrong, &told));
                 }
+                return Err(match shorter(seed, &store).await {
+                    Some((wrong, told)) => failure(first, "made as short as it fails", wrong, &told),
+                    None => failure(first, ALONE_IT_PASSED, wrong, &told),
+                });
             }
         }
-        seed = seed.wrapping_add(KEYS as u64);
     }
     ensure!(
         !is_unclear(unclear, asked),
@@ -120,9 +126,10 @@ fn stem() -> String {
     format!("model-{}-", &OwnerId::random().to_hex()[..12])
 }
 
-/// The key of a place. Those of every other stem are of the greatest length, and differ at their ends alone.
-fn key(stem: &str, place: usize) -> Result<LockKey, Failure> {
-    let (group, ending) = (place / ENDINGS.len(), ENDINGS[place % ENDINGS.len()]);
+/// The key of a script. Those of every other stem are of the greatest length, and differ at their ends alone.
+fn key(stem: &str, seed: u64) -> Result<LockKey, Failure> {
+    let (group, place) = (seed / ENDINGS.len() as u64, seed % ENDINGS.len() as u64);
+    let ending = ENDINGS[usize::try_from(place).unwrap_or_default()];
     let filling = if group % 2 == 1 { LockKey::MAX_BYTES - stem.len() - ending.len() } else { 0 };
     Ok(LockKey::new(format!("{stem}{}{ending}", "x".repeat(filling)))?)
 }
@@ -133,20 +140,14 @@ fn moves(seed: u64, claims: &Capabilities) -> Vec<Move> {
 }
 
 /// The shortest script found that fails like that of this seed, and how. `None` if it does not fail alone.
-async fn shorter(
-    seed: u64,
-    place: usize,
-    clients: &[Arc<TestClient>],
-    claims: &Capabilities,
-    is_atomic: bool,
-) -> Option<(Wrong, String)> {
-    let (clients, claims, handle) = (clients.to_vec(), claims.clone(), Handle::current());
+async fn shorter(seed: u64, store: &Store) -> Option<(Wrong, String)> {
+    let (store, handle) = (store.clone(), Handle::current());
     let shrink = move || {
-        let (mut runner, scripts) = script(seed, &claims);
+        let (mut runner, scripts) = script(seed, &store.claims);
         let mut tree = scripts.new_tree(&mut runner).ok()?;
         let fails = |moves: &[Move]| {
-            let key = key(&stem(), place).ok()?;
-            match handle.block_on(Play::new(&clients, &claims, is_atomic, key).all(moves)) {
+            let key = key(&stem(), seed).ok()?;
+            match handle.block_on(Play::new(&store, key).all(moves)) {
                 Err(End::Wrong(wrong, told)) => Some((wrong, told)),
                 _ => None,
             }

@@ -10,7 +10,7 @@ use tokio::sync::mpsc;
 use tokio::task::AbortHandle;
 
 use super::judge::{Answer, Asked, Heard, Judge, Step, Wrong};
-use super::script::{Beside, Ended, Move, Near, Of, Poll, Ttl, Until, Which, text};
+use super::script::{Beside, Ended, Move, Near, Of, Poll, Ttl, Until, When, Which, text};
 use crate::clock::Moment;
 use crate::conformance::TestClient;
 use crate::conformance::direct::WITHIN;
@@ -66,6 +66,17 @@ impl Drop for Subscribed {
     }
 }
 
+/// What the scripts of a run have in common.
+#[derive(Clone, Debug)]
+pub(super) struct Store {
+    pub(super) clients: Vec<Arc<TestClient>>,
+    pub(super) claims: Capabilities,
+    /// See [`Fixture::steps_are_atomic`](crate::conformance::Fixture::steps_are_atomic).
+    pub(super) is_atomic: bool,
+    /// Whether the store shows when a holder was granted the key.
+    pub(super) is_dated: bool,
+}
+
 /// One script under way.
 #[derive(Debug)]
 pub(super) struct Play {
@@ -88,8 +99,7 @@ type Played<T = ()> = Result<T, End>;
 struct Asks {
     by: usize,
     step: Step,
-    /// So many milliseconds after those that it meets, if it meets others.
-    later: u64,
+    when: When,
     met: bool,
     /// The claim that the store may have granted by itself, not before this moment.
     granted: Option<(Claim, Moment)>,
@@ -99,9 +109,9 @@ struct Asks {
 type Placed = (usize, Claim, Duration, Duration);
 
 impl Play {
-    pub(super) fn new(clients: &[Arc<TestClient>], claims: &Capabilities, is_atomic: bool, key: LockKey) -> Self {
-        let (clients, clock) = (clients.to_vec(), Clock::system());
-        let (judge, claims) = (Judge::new(claims.clone()), claims.clone());
+    pub(super) fn new(store: &Store, key: LockKey) -> Self {
+        let Store { clients, claims, is_atomic, is_dated } = store.clone();
+        let (judge, clock) = (Judge::new(claims.clone(), is_dated), Clock::system());
         // One of the greatest length would fill the screen.
         let name = match key.as_str().split_once(&"x".repeat(80)) {
             Some((stem, ending)) => format!(
@@ -191,9 +201,9 @@ impl Play {
     }
 
     /// Asks several steps at one moment.
-    async fn meet(&mut self, met: &[(Move, u64)]) -> Played {
+    async fn meet(&mut self, met: &[(Move, When)]) -> Played {
         let mut asks = Vec::<Asks>::new();
-        for (step, later) in met {
+        for (step, when) in met {
             let Some((by, mut step)) = self.step(step) else { continue };
             match &mut step {
                 // Something may come between those of a batch.
@@ -209,7 +219,7 @@ impl Play {
             };
             let sees_a_half = !self.is_atomic && asks.iter().any(|other| sees_a_half(&other.step, &step));
             if !asks.iter().any(is_level) && !sees_a_half {
-                asks.push(Asks { by, step, later: *later, met: met.len() > 1, granted: None });
+                asks.push(Asks { by, step, when: *when, met: met.len() > 1, granted: None });
             }
         }
         self.ask_at_once(&asks).await?;
@@ -409,7 +419,7 @@ impl Play {
 
     /// Asks as somebody who stands in the line.
     async fn confirms(&mut self, by: usize, claim: &Claim) -> Result<Answer, Error> {
-        let asks = Asks { by, step: Step::Claim(claim.clone()), later: 0, met: false, granted: None };
+        let asks = Asks { by, step: Step::Claim(claim.clone()), when: When::Later(0), met: false, granted: None };
         let (answer, _) = self.send(&asks).await;
         let told = self.describe(&asks, answer.as_ref());
         let _ = writeln!(self.told, "{told}");
@@ -461,6 +471,7 @@ impl Play {
                 let claim = Claim::new(&self.key, Mode::Shared, Duration::from_secs(60));
                 Step::Downgrade(last.grant.clone(), claim)
             }
+            (Ended::ReleasedWithoutEpoch, _) => Step::Release(GrantRef { epoch: None, ..last.grant.clone() }),
             _ => Step::Release(last.grant.clone()),
         };
         self.ask(last.by, step).await.map(drop)
@@ -491,14 +502,16 @@ impl Play {
 
     /// Asks a claim that the store may have granted before it was asked: for this lease, and not before this moment.
     async fn ask_as(&mut self, by: usize, step: Step, granted: Option<(Claim, Moment)>) -> Played<Answer> {
-        let mut answers = self.ask_at_once(&[Asks { by, step, later: 0, met: false, granted }]).await?;
+        let mut answers = self.ask_at_once(&[Asks { by, step, when: When::Later(0), met: false, granted }]).await?;
         Ok(answers.remove(0))
     }
 
     /// Asks steps at one moment, and those again that have to come again.
     async fn ask_at_once(&mut self, met: &[Asks]) -> Played<Vec<Answer>> {
+        let in_turn: Vec<_> = met.chunk_by(|_, next| matches!(next.when, When::Answered)).collect();
+        let answers = join_all(in_turn.into_iter().map(|asks| self.send_in_turn(asks))).await;
         let mut heard = Vec::new();
-        for (asks, answered) in met.iter().zip(join_all(met.iter().map(|asks| self.send(asks))).await) {
+        for (asks, answered) in met.iter().zip(answers.into_iter().flatten()) {
             heard.push(self.heard(asks, answered)?);
         }
         let limit = self.clock.now().plus(WITHIN);
@@ -523,9 +536,17 @@ impl Play {
         Ok(heard.into_iter().map(|heard| heard.answer).collect())
     }
 
+    async fn send_in_turn(&self, asks: &[Asks]) -> Vec<(Result<Answer, Error>, Asked)> {
+        let mut answers = Vec::new();
+        for asks in asks {
+            answers.push(self.send(asks).await);
+        }
+        answers
+    }
+
     async fn send(&self, asks: &Asks) -> (Result<Answer, Error>, Asked) {
-        if asks.later > 0 {
-            tokio::time::sleep(Duration::from_millis(asks.later)).await;
+        if let When::Later(millis @ 1..) = asks.when {
+            tokio::time::sleep(Duration::from_millis(millis)).await;
         }
         let sent = self.clock.now();
         let store = &self.clients[place(asks.by)].store;

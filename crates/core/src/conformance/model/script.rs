@@ -59,8 +59,17 @@ pub(super) enum Move {
     Wait(Until),
     /// A look or a claim in each millisecond about the end of a lease.
     Edge(usize, Poll),
-    /// Steps at one moment, but for so many milliseconds.
-    Meet(Vec<(Move, u64)>),
+    /// Steps at one moment.
+    Meet(Vec<(Move, When)>),
+}
+
+/// When a step is sent that meets others.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum When {
+    /// So many milliseconds after the first.
+    Later(u64),
+    /// As soon as the one in front of it is answered.
+    Answered,
 }
 
 /// Whose claim it is.
@@ -104,6 +113,8 @@ pub(super) enum Until {
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Ended {
     Released,
+    /// As after a claim whose answer is not known.
+    ReleasedWithoutEpoch,
     Forced,
     ForcedByToken,
     Downgraded,
@@ -173,7 +184,7 @@ pub(super) fn text(which: usize) -> Option<String> {
 
 /// Endings of keys: each key has neighbours that look like it, or begin with it, and are asked at the same time. The last four pairs have
 /// one hash, whatever stands before them: by the factors 31 and 33, by CRC-16 and by CRC-32.
-pub(in crate::conformance) const ENDINGS: [&str; 36] = [
+pub(in crate::conformance) const ENDINGS: [&str; 38] = [
     "",
     "k",
     "K",
@@ -181,6 +192,8 @@ pub(in crate::conformance) const ENDINGS: [&str; 36] = [
     " k",
     "k\t",
     "k\n",
+    "k\\n",
+    "k+",
     "k\0",
     "é",
     "É",
@@ -280,10 +293,12 @@ fn a_move(claims: &Capabilities, mut drawn: Drawn) -> BoxedStrategy<Move> {
         again,
     });
     let downgrade = (which.clone(), Ttl::any(), text).prop_map(|(of, ttl, text)| Move::Downgrade { of, ttl, text });
-    let until = prop_oneof![(0..40_u64).prop_map(Until::Millis), (0..70_u64).prop_map(Until::End)];
+    let until = prop_oneof![3 => 0..40_u64, 1 => Just(150)].prop_map(Until::Millis);
+    let until = prop_oneof![until, (0..70_u64).prop_map(Until::End)];
     let poll = prop_oneof![mode.clone().prop_map(Poll::Claim), Just(Poll::Inspect), Just(Poll::List)];
     let ended = prop_oneof![
         2 => Just(Ended::Released),
+        1 => Just(Ended::ReleasedWithoutEpoch),
         1 => Just(Ended::Forced),
         1 => Just(Ended::ForcedByToken),
         // A release, where no writer keeps a reader waiting.
@@ -309,7 +324,8 @@ fn a_move(claims: &Capabilities, mut drawn: Drawn) -> BoxedStrategy<Move> {
         (drawn.some(2), by.clone().prop_map(Move::Inspect).boxed()),
         (drawn.some(2), by.clone().prop_map(Move::List).boxed()),
     ];
-    let later = prop_oneof![6 => Just(0), 2 => 1..6_u64];
+    let later = prop_oneof![6 => Just(0), 2 => 1..6_u64].prop_map(When::Later);
+    let after = prop_oneof![Just(When::Answered), (0..4_u64).prop_map(When::Later)];
     let meet = vec((one_of(steps.clone()), later.clone()), 2..4);
     // The last holder gives the key to the next one, while something else of its grant is under way.
     let last = Which { back: 0, near: None };
@@ -320,10 +336,10 @@ fn a_move(claims: &Capabilities, mut drawn: Drawn) -> BoxedStrategy<Move> {
         3 if shared => Move::Downgrade { of: last, ttl, text: by },
         _ => Move::Force(Some(last)),
     });
-    let passes = (of_the_last, later, claim.clone(), 0..4_u64).prop_map(move |(step, later, claim, after)| {
-        vec![(step, 0), (Move::Release { of: last, without_epoch: false }, later), (claim, after)]
+    let passes = (of_the_last, later, claim.clone(), after).prop_map(move |(step, later, claim, after)| {
+        vec![(step, When::Later(0)), (Move::Release { of: last, without_epoch: false }, later), (claim, after)]
     });
-    let meet = prop_oneof![2 => meet, 1 => passes].prop_map(Move::Meet);
+    let meet = prop_oneof![meet, passes].prop_map(Move::Meet);
     let others = [
         (when(claims.has(Capability::Wakeup), 2), awaits.boxed()),
         (when(claims.has(Capability::Queue), 2), line.boxed()),
