@@ -1,7 +1,7 @@
 use std::collections::HashMap;
 use std::time::Duration;
 
-use leasehold_core::{Answers, BoxFuture, Error, ErrorKind, LeaseStatus, Operations, OwnerId, Result};
+use leasehold_core::{Answers, BoxFuture, Error, ErrorKind, FencingToken, LeaseStatus, Operations, OwnerId, Result};
 use mysql_async::Value;
 
 use super::busy_rows::BusyRows;
@@ -115,6 +115,9 @@ impl Operations for Releases {
     }
 }
 
+/// For how long a statement may wait for a row: many times longer than sessions let it.
+const LONGEST_WAIT: Duration = Duration::from_secs(10);
+
 /// A row after a batch of releases.
 struct Found {
     stamp: Duration,
@@ -132,7 +135,8 @@ impl Found {
     }
 
     /// What became of the release of this owner by the batch with this stamp, at this reading of the clock. `None`: somebody else has
-    /// the row now, who may have come before the release or after it. The epoch of a grant is no older than the clock at that time.
+    /// the row now, who may have come before the release or after it. The epoch of a grant is that of its statement's beginning, and
+    /// that of the release, too, and either may have waited for the row.
     fn status(&self, (stamp, at): (u64, u64), owner: OwnerId) -> Option<LeaseStatus> {
         let is_owner = |found: &Option<Vec<u8>>| found.as_deref() == Some(owner.as_bytes().as_slice());
         if self.stamp == Duration::from_micros(stamp) {
@@ -140,7 +144,8 @@ impl Found {
         } else if is_owner(&self.forced) {
             Some(LeaseStatus::ForceReleased)
         } else {
-            (is_owner(&self.owner) || self.epoch < at).then_some(LeaseStatus::NotHeld)
+            (is_owner(&self.owner) || self.epoch.saturating_add(FencingToken::epoch_at(LONGEST_WAIT)) < at)
+                .then_some(LeaseStatus::NotHeld)
         }
     }
 }
@@ -175,19 +180,22 @@ mod tests {
     fn a_row_tells_by_its_stamp_and_its_owners_what_became_of_a_release() {
         let (ours, other) = (OwnerId::random(), OwnerId::random());
         let bytes = |owner: OwnerId| Some(owner.as_bytes().to_vec());
+        let wait = FencingToken::epoch_at(LONGEST_WAIT);
+        let at = wait + 100;
         for (stamp, epoch, owner, forced, expected) in [
             (7, 99, None, None, Some(Held)),
-            (7, 101, bytes(other), None, Some(Held)),
-            (8, 101, None, bytes(ours), Some(ForceReleased)),
-            (0, 101, bytes(ours), None, Some(NotHeld)),
-            (8, 101, bytes(other), bytes(other), None),
+            (7, at, bytes(other), None, Some(Held)),
+            (8, at, None, bytes(ours), Some(ForceReleased)),
+            (0, at, bytes(ours), None, Some(NotHeld)),
+            (8, at, bytes(other), bytes(other), None),
+            (0, at - 1, bytes(other), None, None),
             (0, 100, bytes(other), None, None),
             (0, 99, bytes(other), None, Some(NotHeld)),
             (0, 99, None, None, Some(NotHeld)),
             (0, 100, None, None, None),
         ] {
             let found = Found { stamp: Duration::from_micros(stamp), epoch, owner, forced };
-            assert_eq!(found.status((7, 100), ours), expected, "{:?}", (found.stamp, found.epoch, found.owner));
+            assert_eq!(found.status((7, at), ours), expected, "{:?}", (found.stamp, found.epoch, found.owner));
         }
     }
 

@@ -178,8 +178,8 @@ async fn a_release_says_what_it_found() {
     let database = Database::new().await;
     let (ours, theirs) = (OwnerId::random(), OwnerId::random());
     // Somebody has one of the rows at once when it was freed.
-    let many = "UPDATE t SET stamp = IF(name = 'taken since', 0, ?), epoch = IF(name = 'taken since', 8, epoch), \
-                owner = IF(name = 'taken since', forced, owner), lease = 0 * LAST_INSERT_ID(8) \
+    let many = "UPDATE t SET stamp = IF(name = 'taken since', 0, ?), epoch = IF(name = 'taken since', 1000000, epoch), \
+                owner = IF(name = 'taken since', forced, owner), lease = 0 * LAST_INSERT_ID(1000000) \
                 WHERE ({any name = ? AND owner = ?}) AND lease > 0";
     let releases = Releases::new(
         &database.sessions,
