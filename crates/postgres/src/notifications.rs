@@ -124,8 +124,8 @@ impl Subscriptions {
 impl Notifications for Subscriptions {
     async fn subscribe(&self, key: &LockKey) -> Result<Box<dyn Subscription>> {
         let address = self.sessions.address();
-        let listened = self.listen(address.schema.channel(&address.namespace.name_of(key))).await?;
-        Ok(Box::new(listened))
+        let channel = address.schema.channel(&address.namespace.name_of(key));
+        Ok(Box::new(self.sessions.until_closed(SUBSCRIBE, self.listen(channel)).await??))
     }
 }
 

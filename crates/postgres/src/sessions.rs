@@ -160,11 +160,16 @@ impl Sessions {
                 Err(_) => Err(failed(ErrorKind::Indeterminate, format!("no answer within {limit:?}"))),
             }
         };
+        self.until_closed(operation, work).await.unwrap_or_else(|closed| Err((closed, Remedy::None)))
+    }
+
+    /// What this work gives, unless the connections are closed before.
+    pub(crate) async fn until_closed<T>(&self, operation: &'static str, work: impl Future<Output = T>) -> Result<T> {
         let mut closed = self.0.closed.subscribe();
         tokio::select! {
             biased;
-            _ = closed.wait_for(|closed| *closed) => Err((Error::new(ErrorKind::Closed, operation), Remedy::None)),
-            done = work => done,
+            _ = closed.wait_for(|closed| *closed) => Err(Error::new(ErrorKind::Closed, operation)),
+            done = work => Ok(done),
         }
     }
 

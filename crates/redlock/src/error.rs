@@ -30,17 +30,20 @@ impl fmt::Display for QuorumNotReached {
 impl std::error::Error for QuorumNotReached {}
 
 impl QuorumNotReached {
-    /// An error of kind [`Backend`](ErrorKind::Backend) if the nodes that refuse are enough to prevent a majority, else of
-    /// kind [`Unavailable`](ErrorKind::Unavailable).
+    /// [`into_error_or`](Self::into_error_or) of kind [`Unavailable`](ErrorKind::Unavailable).
     pub(crate) fn into_error(self, operation: &'static str) -> Error {
         self.into_error_or(ErrorKind::Unavailable, operation)
     }
 
-    /// An error of kind [`Backend`](ErrorKind::Backend) if the nodes that refuse are enough to prevent a majority, else of
-    /// the kind `otherwise`.
+    /// An error of kind [`Closed`](ErrorKind::Closed) after that, of kind [`Backend`](ErrorKind::Backend) if the nodes that refuse are
+    /// enough to prevent a majority, else of the kind `otherwise`.
     pub(crate) fn into_error_or(self, otherwise: ErrorKind, operation: &'static str) -> Error {
         let refused = self.failures.iter().filter(|state| matches!(state.condition, NodeCondition::Refused(_))).count();
-        let kind = if refused > self.nodes - self.needed { ErrorKind::Backend } else { otherwise };
+        let kind = match refused > self.nodes - self.needed {
+            _ if self.failures.iter().any(|state| state.condition == NodeCondition::Closed) => ErrorKind::Closed,
+            true => ErrorKind::Backend,
+            false => otherwise,
+        };
         let failures: Vec<String> = self.failures.iter().map(ToString::to_string).collect();
         let detail = format!("{self}: {}", failures.join("; "));
         Error::new(kind, operation).detail(detail).caused_by(self)
@@ -68,7 +71,7 @@ impl Failure {
 
     /// Whether the node refused, and did nothing.
     pub(crate) fn is_refused(&self) -> bool {
-        matches!(self.condition, NodeCondition::Refused(_)) && !self.maybe_done
+        matches!(self.condition, NodeCondition::Refused(_) | NodeCondition::Closed) && !self.maybe_done
     }
 
     /// Whether the node gave no answer, so that the request may be sent again.
@@ -85,8 +88,11 @@ impl From<Error> for Failure {
         // Behind a word of the driver's stand the server's, which may be told already.
         let words = cause.split_once(": ").map_or(&*cause, |(_, words)| words);
         let text = if told.contains(words) { told.to_owned() } else { format!("{told}: {cause}") };
-        let condition =
-            if error.is_transient() { NodeCondition::Unreachable(text) } else { NodeCondition::Refused(text) };
+        let condition = match error.kind() {
+            ErrorKind::Closed => NodeCondition::Closed,
+            _ if error.is_transient() => NodeCondition::Unreachable(text),
+            _ => NodeCondition::Refused(text),
+        };
         Self { condition, maybe_done: error.kind() == ErrorKind::Indeterminate, foreign: false }
     }
 }
@@ -113,6 +119,7 @@ mod tests {
             (vec![refused(), refused(), silent()], ErrorKind::Unavailable),
             (vec![refused(), refused(), refused()], ErrorKind::Backend),
             (vec![NodeCondition::Reset, NodeCondition::Reset, refused()], ErrorKind::Unavailable),
+            (vec![refused(), refused(), refused(), NodeCondition::Closed], ErrorKind::Closed),
         ] {
             assert_eq!(error(conditions.clone()).kind(), kind, "{conditions:?}");
         }
@@ -134,7 +141,7 @@ mod tests {
         ] {
             let failure = Failure::from(Error::new(kind, "ask Redis").detail("why"));
             assert_eq!(failure.maybe_done, maybe_done, "{kind:?}");
-            assert_eq!(matches!(failure.condition, NodeCondition::Refused(_)), refused, "{kind:?}");
+            assert_eq!(failure.is_refused(), refused, "{kind:?}");
             assert!(!failure.condition.to_string().starts_with("ask Redis"), "{failure:?}");
         }
     }

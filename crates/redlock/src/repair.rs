@@ -162,8 +162,11 @@ fn beyond_repair(nodes: &Nodes, serving: usize, states: &[NodeState]) -> Error {
 }
 
 fn failed_meanwhile(failure: &Failure) -> Error {
-    let refused = matches!(failure.condition, NodeCondition::Refused(_));
-    let kind = if refused { ErrorKind::Backend } else { ErrorKind::Unavailable };
+    let kind = match failure.condition {
+        NodeCondition::Closed => ErrorKind::Closed,
+        NodeCondition::Refused(_) => ErrorKind::Backend,
+        _ => ErrorKind::Unavailable,
+    };
     Error::new(kind, "repair").detail(format!("a node failed meanwhile: {}", failure.condition))
 }
 
