@@ -79,6 +79,18 @@ pub(super) async fn c25_list_pages_through_held_keys(context: TestContext) -> Ve
     for grant in end {
         ours.store.release(&grant).await?;
     }
+    // Nor does what happens to it, nor another key.
+    for (number, grant) in stay.iter().enumerate() {
+        match number % 4 {
+            0 => drop(ours.store.renew(grant, AMPLE * 2).await?),
+            1 => drop(ours.store.renew(grant, AMPLE * 4).await?),
+            2 if shared => drop(ours.claims(&grant.key, mode, AMPLE * 2).await?),
+            _ => {}
+        }
+    }
+    for (number, key) in keys.iter().enumerate().filter(|(number, _)| number % 20 == 0) {
+        ours.claims(&LockKey::new(format!("{key}{number}"))?, mode, AMPLE).await?;
+    }
     let mut shown: BTreeSet<_> = page.keys.into_iter().map(|held| held.key).collect();
     if page.next.is_some() {
         // Nor does another listing of one client.

@@ -3,12 +3,16 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use futures::future::join_all;
+
 use super::context::{MARGIN, TestContext, eventually, once, patient, soon};
 use super::waiting::{asks, wait_in_background};
 use crate::conformance::direct::WITHIN;
 use crate::conformance::verdict::{Failure, Verdict, ensure};
 use crate::conformance::{Fault, Op};
-use crate::{Capability, Claim, ErrorKind, LockOptions, LossReason, Mode, Notification, ReleaseOutcome, Renewal, Wait};
+use crate::{
+    Capability, Claim, Error, ErrorKind, LockOptions, LossReason, Mode, Notification, ReleaseOutcome, Renewal, Wait,
+};
 
 /// A ttl longer than any case: a waiter that is granted meanwhile was not granted because a lease ended.
 const LONG: Duration = Duration::from_secs(600);
@@ -87,29 +91,54 @@ pub(super) async fn c06_after_closing_no_step_is_carried_out(context: TestContex
     let wakes = capabilities.has(Capability::Wakeup);
     let heard = if wakes { Some(ours.store.subscribe(&key).await?) } else { None };
     let kept = ours.claims(&context.key(), Mode::Exclusive, LONG).await?;
-    soon("closing", ours.store.close()).await?;
+    let under_way = join_all((0..32).map(|_| ours.store.steps().inspect(&key)));
+    let (under_way, ()) = soon("closing", async { futures::join!(under_way, ours.store.close()) }).await?;
+    for error in under_way.into_iter().filter_map(Result::err) {
+        let is_told = matches!(error.kind(), ErrorKind::Closed | ErrorKind::Indeterminate);
+        ensure!(is_told, "a step that was under way was told {error:?}");
+    }
     let claim = Claim::new(&key, Mode::Exclusive, LONG);
     let claimed = soon("a claim after closing ends", ours.store.try_acquire(&claim)).await?;
     if claimed.is_ok() && !capabilities.has(Capability::CrossHost) {
         // A store that is in this process, or in files, needs no closing.
         return Ok(());
     }
-    ensure!(claimed.is_err(), "a claim after closing: {claimed:?}");
-    if let Some(mut heard) = heard {
-        while soon("a subscription ends with its client", heard.next()).await? != Notification::Ended {}
-    }
+    let steps = ours.store.steps();
     let renewals = [(); 2].map(|()| Renewal { grant: kept.clone(), ttl: LONG });
-    let renewed = soon("renewals after closing end", ours.store.steps().renew(&renewals, WITHIN)).await?;
-    let all_fail = renewed.len() == 2 && renewed.iter().all(Result::is_err);
-    ensure!(all_fail, "two renewals after closing: {renewed:?}");
-    let seen = soon("a look after closing ends", ours.store.steps().inspect(&key)).await?;
-    ensure!(seen.is_err(), "a look after closing: {seen:?}");
-    let listed = soon("a listing after closing ends", ours.store.steps().list(key.as_str(), None)).await?;
-    ensure!(listed.is_err(), "a listing after closing: {listed:?}");
-    let forced = soon("a forced release after closing ends", ours.store.steps().force_release(&key, None)).await?;
-    ensure!(forced.is_err(), "a forced release after closing: {forced:?}");
-    let released = soon("a release after closing ends", ours.store.release(&claim.grant(None))).await?;
-    ensure!(released.is_err(), "a release after closing: {released:?}");
+    let asked = async {
+        let mut told = vec![
+            ("a claim", claimed.err()),
+            ("a look", steps.inspect(&key).await.err()),
+            ("a listing", steps.list(key.as_str(), None).await.err()),
+            ("a forced release", steps.force_release(&kept.key, None).await.err()),
+            ("a release", steps.release(&kept).await.err()),
+        ];
+        told.extend(steps.renew(&renewals, WITHIN).await.into_iter().map(|answer| ("a renewal", answer.err())));
+        if wakes {
+            told.push(("a subscription", ours.store.subscribe(&key).await.err()));
+        }
+        if capabilities.has(Capability::Detach) {
+            told.push(("a take-over", steps.take_over(&kept, claim.owner, LONG).await.err()));
+        }
+        if capabilities.has(Capability::Shared) {
+            let reads = Claim::new(&kept.key, Mode::Shared, LONG);
+            told.push(("a downgrade", steps.downgrade(&kept, &reads).await.err()));
+        }
+        told
+    };
+    let told = soon("steps after closing end", asked).await?;
+    for (step, error) in &told {
+        let kind = error.as_ref().map(Error::kind);
+        ensure!(kind == Some(ErrorKind::Closed), "{step} after closing was told {error:?}");
+    }
+    let renewed = told.iter().filter(|(step, _)| *step == "a renewal").count();
+    ensure!(renewed == renewals.len(), "two renewals after closing had {renewed} answers");
+    if let Some(mut heard) = heard {
+        // And does not begin again.
+        for _ in 0..2 {
+            while soon("a subscription ends with its client", heard.next()).await? != Notification::Ended {}
+        }
+    }
     // The lease of a closed client goes on.
     if capabilities.has(Capability::Lease) {
         theirs.finds_it_held(&kept.key).await?;

@@ -73,7 +73,7 @@ pub(super) async fn c22_namespaces_do_not_see_each_other(context: TestContext) -
     let base = TestContext::new_namespace();
     let (ours, key) = (context.client().await?, context.key());
     let (guard, mut held) = (ours.take(&key, &patient()).await?, Vec::new());
-    for ending in ["", "n", "N", "n ", "é", "É"] {
+    for ending in ["", "n", "N", "n ", "é", "É", "-n", "_n", "%", "*", "[n-]n"] {
         // A name that a backend refuses meets no other.
         let theirs = match context.client_in(&format!("{base}{ending}"), Clock::system()).await {
             Err(_) if !ending.is_empty() => continue,

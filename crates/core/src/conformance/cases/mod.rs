@@ -98,6 +98,7 @@ const CASES: &[Case] = cases! {
     ends::c06_after_closing_no_step_is_carried_out ![Reentrancy]
 
     waiting::c07_a_cancelled_attempt_gives_back_what_it_wins
+    waiting::c07_a_request_that_is_given_up_leaves_nothing
     waiting::c07_a_cancelled_wait_leaves_no_trace
     waiting::c07_a_lost_reply_leaves_nothing
     waiting::c07_the_wait_limit_leaves_nothing

@@ -7,7 +7,7 @@ use futures::future::{join_all, try_join_all};
 use super::context::{TestContext, past, patient};
 use crate::conformance::TestClient;
 use crate::conformance::verdict::{Failure, Verdict, ensure};
-use crate::{Attempt, Claim, Clock, FencingToken, GrantRef, GuardMode, Mode};
+use crate::{Attempt, Capability, Claim, Clock, FencingToken, GrantRef, GuardMode, Mode};
 
 pub(super) fn token<M: GuardMode>(guard: &crate::Guard<M>) -> Result<FencingToken, Failure> {
     guard.fencing_token().ok_or_else(|| Failure("fencing is claimed and the guard has no token".into()))
@@ -103,6 +103,19 @@ pub(super) async fn c04_epochs_grow_no_faster_than_the_clock(context: TestContex
     let passed = FencingToken::epoch_at(clock.now().since(begun) + SLACK) + FencingToken::MOST_AHEAD;
     let latest = first.map(|first| first + passed);
     ensure!(newest <= latest, "{newest:?} was given, and the clock allowed {latest:?}");
+    // Nor do claims that are refused use them up.
+    let held = clients[0].claims(&key, Mode::Exclusive, Duration::from_secs(60)).await?;
+    let waits = !context.subject.capabilities().has(Capability::Queue);
+    let refused = (0..400).map(|number| {
+        let claim = Claim { waits, ..Claim::new(&key, Mode::Exclusive, Duration::from_secs(60)) };
+        let client = &clients[number % clients.len()];
+        async move { client.store.steps().try_acquire(&claim).await }
+    });
+    join_all(refused).await;
+    clients[0].store.release(&held).await?;
+    let next =
+        clients[0].store.steps().try_acquire(&Claim::new(&key, Mode::Exclusive, Duration::from_secs(60))).await?;
+    ensure!(next != Attempt::AHEAD_OF_THE_CLOCK, "claims that were refused used up the epochs of the key");
     Ok(())
 }
 

@@ -2,12 +2,13 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use futures::FutureExt;
+use futures::future::BoxFuture;
 use rand::Rng;
 
 use super::context::{AMPLE, TestContext, eventually, once, patient, soon};
 use crate::conformance::verdict::{Failure, Verdict, ensure};
 use crate::conformance::{Fault, Op, TestClient};
-use crate::{Busy, Capability, Claim, ErrorKind, GrantRef, LockGuard, LockKey, LockOptions, Mode, Wait};
+use crate::{Busy, Capability, Claim, ErrorKind, GrantRef, LockGuard, LockKey, LockOptions, Mode, Renewal, Wait};
 
 pub(super) type Waiter = tokio::task::JoinHandle<crate::Result<Option<LockGuard>>>;
 
@@ -32,12 +33,38 @@ pub(super) async fn c07_a_cancelled_attempt_gives_back_what_it_wins(context: Tes
         ours.faults.heal();
         theirs.finds_it_free(&key).await?;
     }
-    // Nor does a request that is given up keep a connection, or a place in a queue of requests.
-    for _ in 0..128 {
-        let claim = Claim::new(&context.key(), Mode::Exclusive, AMPLE);
-        drop(futures::poll!(Box::pin(ours.store.steps().try_acquire(&claim))));
+    Ok(())
+}
+
+/// It keeps no connection, and no place in a queue of requests.
+pub(super) async fn c07_a_request_that_is_given_up_leaves_nothing(context: TestContext) -> Verdict {
+    let ours = context.client().await?;
+    let (steps, capabilities) = (ours.store.steps(), context.subject.capabilities());
+    let claim = Claim::new(&context.key(), Mode::Exclusive, AMPLE);
+    let (grant, renewal) = (claim.grant(None), Renewal { grant: claim.grant(None), ttl: AMPLE });
+    for number in 0..600 {
+        let asked: BoxFuture<'_, ()> = match number % 6 {
+            0 => Box::pin(steps.try_acquire(&claim).map(drop)),
+            1 => Box::pin(steps.renew(std::slice::from_ref(&renewal), AMPLE).map(drop)),
+            2 => Box::pin(steps.release(&grant).map(drop)),
+            3 => Box::pin(steps.inspect(&claim.key).map(drop)),
+            4 => Box::pin(steps.list(claim.key.as_str(), None).map(drop)),
+            5 if capabilities.has(Capability::Wakeup) => Box::pin(ours.store.subscribe(&claim.key).map(drop)),
+            _ => Box::pin(steps.force_release(&claim.key, None).map(drop)),
+        };
+        give_up(asked, number / 6 % 8).await;
     }
     ours.finds_it_free(&context.key()).await
+}
+
+/// Polls a request so many times, and drops it.
+async fn give_up<T>(mut asked: BoxFuture<'_, T>, after: u32) {
+    for _ in 0..=after {
+        if futures::poll!(&mut asked).is_ready() {
+            return;
+        }
+        tokio::task::yield_now().await;
+    }
 }
 
 pub(super) async fn c07_a_cancelled_wait_leaves_no_trace(context: TestContext) -> Verdict {
@@ -262,6 +289,8 @@ pub(super) async fn c13_each_of_many_subscriptions_is_told(context: TestContext)
     }
     let (ours, theirs, leaves) = (context.client().await?, context.client().await?, context.client().await?);
     let (mut held, mut waiting) = (Vec::new(), Vec::new());
+    let mut noise = ours.store.subscribe(&context.key()).await?;
+    let waits = tokio::spawn(async move { noise.next().await });
     for number in 0..MANY {
         let key = context.key();
         // Some keys nobody has had before, and some were ended by force since.
@@ -282,7 +311,6 @@ pub(super) async fn c13_each_of_many_subscriptions_is_told(context: TestContext)
         ours.store.try_acquire(&claim).await?;
         held.push((grant, claim));
     }
-    let noise = ours.store.subscribe(&context.key()).await?;
     drop(leaves.store.subscribe(&held[0].0.key).await?);
     leaves.store.close().await;
     for subscription in &mut waiting {
@@ -297,7 +325,15 @@ pub(super) async fn c13_each_of_many_subscriptions_is_told(context: TestContext)
     for (number, (grant, _)) in held.iter().enumerate() {
         // As after a claim whose answer is not known.
         let epoch = grant.epoch.filter(|_| number % 4 != 1);
-        theirs.store.release(&GrantRef { epoch, ..grant.clone() }).await?;
+        let grant = GrantRef { epoch, ..grant.clone() };
+        // It may have freed the key when it is given up.
+        let given_up = rand::rng().random_range(0..10);
+        match number % 8 {
+            3 => drop(tokio::time::timeout(MOMENT * given_up / 5, theirs.store.release(&grant)).await),
+            1 | 7 => give_up(Box::pin(theirs.store.release(&grant)), given_up).await,
+            _ => {}
+        }
+        theirs.store.release(&grant).await?;
     }
     for _ in 0..OTHERS.div_ceil(20) {
         let some = (0..20).map(async |_| {
@@ -306,7 +342,7 @@ pub(super) async fn c13_each_of_many_subscriptions_is_told(context: TestContext)
         });
         futures::future::try_join_all(some).await?;
     }
-    drop(noise);
+    waits.abort();
     let limit = ours.clock.now().plus(AMPLE);
     for (number, subscription) in waiting.iter_mut().enumerate() {
         // Also for no longer than it takes to look.

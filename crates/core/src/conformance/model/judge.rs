@@ -153,7 +153,7 @@ impl Judge {
 
     /// Somebody waited for the key: where waiters have turns, others may find it busy for a while.
     pub(super) fn has_turns(&mut self, now: Moment) {
-        const TURN: Duration = Duration::from_secs(2);
+        const TURN: Duration = Duration::from_secs(3);
         if self.claims.has(Capability::WriterIntent) {
             self.turn_until = now.plus(TURN);
         }
@@ -365,9 +365,10 @@ impl Judge {
         let before = key.clone();
         let right = key.release(grant);
         let told = statuses.first().copied().unwrap_or(LeaseStatus::NotHeld);
-        // An owner with another epoch is not sent by the engine but for sessions, where each store has its own rule.
+        // What an earlier epoch of a session may release, each store has its own rule for.
         let another = |lease: &Lease<Span>| grant.epoch.is_some_and(|epoch| epoch != lease.epoch);
-        if before.of(grant.owner).is_some_and(another) && told != LeaseStatus::Held {
+        let sessions = self.claims.has(Capability::Reentrancy);
+        if sessions && before.of(grant.owner).is_some_and(another) && told != LeaseStatus::Held {
             return Ok(before);
         }
         may_forget(&mut key, told, grant.owner, at);

@@ -329,12 +329,15 @@ impl Play {
         let in_the_way = self.in_the_way(mode);
         let Some(last) = in_the_way.last().cloned() else { return Ok(()) };
         let by = (last.by + 1) % OPERATOR;
-        let other = if matches!(beside, Beside::Nobody) { None } else { Some(self.subscribe(by + 1).await?) };
+        let other = match beside {
+            Beside::Nobody => None,
+            Beside::Leaves(further) | Beside::Hears(further) => Some(self.subscribe(by + further).await?),
+        };
         let mut listener = self.subscribe(by).await?;
         let (claim, joined) = (Claim { waits: true, ..Claim::new(&self.key, mode, ttl) }, self.clock.now());
         let told = self.ask(by, Step::Claim(claim.clone())).await?;
         // What a queue grants may be told to the waiter alone.
-        let all_hear = matches!(beside, Beside::Hears) && !self.claims.has(Capability::Queue);
+        let all_hear = matches!(beside, Beside::Hears(_)) && !self.claims.has(Capability::Queue);
         let mut other = other.filter(|_| all_hear);
         if let Answer::Attempt(Attempt::Granted { .. }) = told {
             // This machine stood still for so long that nothing was in the way any more.
@@ -662,8 +665,8 @@ impl Play {
 fn sees_a_half(one: &Step, other: &Step) -> bool {
     match (one, other) {
         (Step::Downgrade(..), Step::Claim(_)) | (Step::Claim(_), Step::Downgrade(..)) => false,
-        (Step::Force(_) | Step::List | Step::Downgrade(..), _)
-        | (_, Step::Force(_) | Step::List | Step::Downgrade(..)) => true,
+        (Step::Force(_) | Step::List | Step::Inspect | Step::Downgrade(..), _)
+        | (_, Step::Force(_) | Step::List | Step::Inspect | Step::Downgrade(..)) => true,
         (Step::Release(one) | Step::TakeOver(one, ..), Step::Release(other) | Step::TakeOver(other, ..)) => {
             one.owner == other.owner
         }

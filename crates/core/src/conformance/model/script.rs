@@ -120,14 +120,14 @@ pub(super) enum Ended {
     Downgraded,
 }
 
-/// Who listens beside a waiter.
+/// Who listens beside a waiter: another client, the holder's, or the waiter's own.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Beside {
     Nobody,
-    /// Somebody who leaves before there is something to hear.
-    Leaves,
-    /// Somebody who has to hear it, too.
-    Hears,
+    /// One who leaves before there is something to hear.
+    Leaves(usize),
+    /// One who has to hear it, too.
+    Hears(usize),
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -137,13 +137,13 @@ pub(super) enum Poll {
     List,
 }
 
-/// The length of a lease. No store has these as its steps.
+/// The length of a lease. No store has these as its steps, but for the longest that there is.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Ttl(usize);
 
 impl Ttl {
-    /// The first of these are waited for. The last is nearly the longest that there is.
-    const MILLIS: [u64; 6] = [317, 1_049, 61_283, 179_300, 3_601_700, 86_399_993];
+    /// The first of these are waited for.
+    const MILLIS: [u64; 7] = [317, 1_049, 61_283, 179_300, 3_601_700, 86_399_993, 86_400_000];
     const WAITED_FOR: usize = 2;
     pub(super) const SHORT: Self = Self(0);
 
@@ -184,7 +184,7 @@ pub(super) fn text(which: usize) -> Option<String> {
 
 /// Endings of keys: each key has neighbours that look like it, or begin with it, and are asked at the same time. The last four pairs have
 /// one hash, whatever stands before them: by the factors 31 and 33, by CRC-16 and by CRC-32.
-pub(in crate::conformance) const ENDINGS: [&str; 38] = [
+pub(in crate::conformance) const ENDINGS: [&str; 39] = [
     "",
     "k",
     "K",
@@ -194,6 +194,7 @@ pub(in crate::conformance) const ENDINGS: [&str; 38] = [
     "k\n",
     "k\\n",
     "k+",
+    "k,|;:=k",
     "k\0",
     "é",
     "É",
@@ -306,7 +307,8 @@ fn a_move(claims: &Capabilities, mut drawn: Drawn) -> BoxedStrategy<Move> {
     ];
     let line = (2..5_usize, proptest::option::of(0..4_usize), ended.clone(), Ttl::any())
         .prop_map(|(waiting, leaves, ended, ttl)| Move::Line { waiting, leaves, ended, ttl });
-    let beside = proptest::sample::select(vec![Beside::Nobody, Beside::Leaves, Beside::Hears]);
+    let beside =
+        prop_oneof![Just(Beside::Nobody), (0..3_usize).prop_map(Beside::Leaves), (0..3_usize).prop_map(Beside::Hears),];
     let awaits = (mode.clone(), ended, Ttl::any(), beside).prop_map(|(mode, ended, ttl, beside)| Move::Await {
         mode,
         ended,
