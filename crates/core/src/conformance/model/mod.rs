@@ -86,7 +86,7 @@ pub(super) async fn c01_any_script_of_steps_is_answered_as_the_contract_says(con
             let (seed, play) = (next, Play::new(&store, key(&named, next)?));
             let moves = moves(seed, &store.claims);
             plays.push(async move { (seed, play.all(&moves).await) });
-            next += 1;
+            next = next.wrapping_add(1);
         }
         let Some((seed, ended)) = plays.next().await else { break };
         asked += 1;
