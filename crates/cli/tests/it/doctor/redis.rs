@@ -93,6 +93,15 @@ fn each_missing_right_is_named_and_the_rule_that_gives_it_is_enough() {
         assert!(found == health && cure.starts_with("ACL SETUSER app ") && cure.contains(right), "{right}: {said:?}");
         is_cured(&url, "privilege", health, |cure| send(&server, cure));
     }
+    // Each is told once: without the channels, the commands that need one are not told, too, and others are.
+    for missing in [&["&{leasehold:*"][..], &["&{leasehold:*", "+set"]] {
+        wait_for(least.make(&server, missing));
+        let said = doctor(&url, &[]);
+        assert_eq!(said.bad("privilege").len(), missing.len(), "{said:?}");
+    }
+    let renamed = start(&["--rename-command", "EVAL", ""]);
+    let said = doctor(&renamed.url(), &[]);
+    assert_eq!(said.finding("privilege"), ("unknown", "ask again"), "{said:?}");
 }
 
 #[test]
