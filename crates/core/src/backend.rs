@@ -86,8 +86,7 @@ pub trait Backend: fmt::Debug + Send + Sync + 'static {
     /// The answer has one entry for each renewal, in their order, also where two are of one grant; the failure of one does not affect
     /// the others. An owner whose lease was ended by force is told so once
     /// ([`Capability::ForceNotice`](crate::Capability::ForceNotice)); a store may forget it when the key is granted again, and when that
-    /// lease would have ended. The engine
-    /// does not use an answer later than `within`: the backend must not wait longer for the store.
+    /// lease would have ended. The engine does not use an answer later than `within`: the backend must not wait longer for the store.
     async fn renew(&self, renewals: &[Renewal], within: Duration) -> Vec<Result<LeaseStatus>>;
 
     /// Frees the key if the store still has that owner, under whatever epoch, or removes that owner from the store queue. Where owners
@@ -370,8 +369,8 @@ pub struct SessionId(pub u64);
 /// The notifications of a store. A lost notification delays a waiter by a poll interval and has no other effect.
 #[async_trait]
 pub trait Notifications: Send + Sync {
-    /// Subscribes to what happens to `key`, also where nobody has ever had it. When this returns, the subscription misses no later release and no grant out of the
-    /// store queue, unless the connection breaks: the store has confirmed the subscription.
+    /// Subscribes to what happens to `key`, also where nobody has ever had it. When this returns, the subscription misses no later
+    /// release and no grant out of the store queue, unless the connection breaks: the store has confirmed the subscription.
     ///
     /// # Errors
     /// An error is not final: while a caller waits for the key, the engine polls and subscribes again from time to time.

@@ -39,10 +39,12 @@ impl QuorumNotReached {
     /// enough to prevent a majority, else of the kind `otherwise`.
     pub(crate) fn into_error_or(self, otherwise: ErrorKind, operation: &'static str) -> Error {
         let refused = self.failures.iter().filter(|state| matches!(state.condition, NodeCondition::Refused(_))).count();
-        let kind = match refused > self.nodes - self.needed {
-            _ if self.failures.iter().any(|state| state.condition == NodeCondition::Closed) => ErrorKind::Closed,
-            true => ErrorKind::Backend,
-            false => otherwise,
+        let kind = if self.failures.iter().any(|state| state.condition == NodeCondition::Closed) {
+            ErrorKind::Closed
+        } else if refused > self.nodes - self.needed {
+            ErrorKind::Backend
+        } else {
+            otherwise
         };
         let failures: Vec<String> = self.failures.iter().map(ToString::to_string).collect();
         let detail = format!("{self}: {}", failures.join("; "));

@@ -84,8 +84,9 @@ pub(super) async fn c04_epochs_grow_no_faster_than_the_clock(context: TestContex
     let (clients, key) = (context.clients(8, 8).await?, context.key());
     let clock = Clock::system();
     let begun = clock.now();
+    let claim = || Claim::new(&key, Mode::Exclusive, Duration::from_secs(60));
     let claim_and_release = async |client: &TestClient| {
-        let claim = Claim::new(&key, Mode::Exclusive, Duration::from_secs(60));
+        let claim = claim();
         let Attempt::Granted { epoch } = client.store.try_acquire(&claim).await? else { return Ok(None) };
         client.store.release(&claim.grant(epoch)).await?;
         Ok::<_, Failure>(epoch)
@@ -107,14 +108,13 @@ pub(super) async fn c04_epochs_grow_no_faster_than_the_clock(context: TestContex
     let held = clients[0].claims(&key, Mode::Exclusive, Duration::from_secs(60)).await?;
     let waits = !context.subject.capabilities().has(Capability::Queue);
     let refused = (0..400).map(|number| {
-        let claim = Claim { waits, ..Claim::new(&key, Mode::Exclusive, Duration::from_secs(60)) };
+        let claim = Claim { waits, ..claim() };
         let client = &clients[number % clients.len()];
         async move { client.store.steps().try_acquire(&claim).await }
     });
     join_all(refused).await;
     clients[0].store.release(&held).await?;
-    let next =
-        clients[0].store.steps().try_acquire(&Claim::new(&key, Mode::Exclusive, Duration::from_secs(60))).await?;
+    let next = clients[0].store.steps().try_acquire(&claim()).await?;
     ensure!(next != Attempt::AHEAD_OF_THE_CLOCK, "claims that were refused used up the epochs of the key");
     Ok(())
 }

@@ -6,6 +6,7 @@ use futures::future::BoxFuture;
 use rand::Rng;
 
 use super::context::{AMPLE, TestContext, eventually, once, patient, soon};
+use crate::conformance::direct::WITHIN;
 use crate::conformance::verdict::{Failure, Verdict, ensure};
 use crate::conformance::{Fault, Op, TestClient};
 use crate::{Busy, Capability, Claim, ErrorKind, GrantRef, LockGuard, LockKey, LockOptions, Mode, Renewal, Wait};
@@ -42,17 +43,22 @@ pub(super) async fn c07_a_request_that_is_given_up_leaves_nothing(context: TestC
     let (steps, capabilities) = (ours.store.steps(), context.subject.capabilities());
     let claim = Claim::new(&context.key(), Mode::Exclusive, AMPLE);
     let (grant, renewal) = (claim.grant(None), Renewal { grant: claim.grant(None), ttl: AMPLE });
-    for number in 0..600 {
-        let asked: BoxFuture<'_, ()> = match number % 6 {
+    let reads = Claim::new(&claim.key, Mode::Shared, AMPLE);
+    for number in 0..800 {
+        let asked: BoxFuture<'_, ()> = match number % 8 {
             0 => Box::pin(steps.try_acquire(&claim).map(drop)),
-            1 => Box::pin(steps.renew(std::slice::from_ref(&renewal), AMPLE).map(drop)),
+            1 => Box::pin(steps.renew(std::slice::from_ref(&renewal), WITHIN).map(drop)),
             2 => Box::pin(steps.release(&grant).map(drop)),
             3 => Box::pin(steps.inspect(&claim.key).map(drop)),
             4 => Box::pin(steps.list(claim.key.as_str(), None).map(drop)),
             5 if capabilities.has(Capability::Wakeup) => Box::pin(ours.store.subscribe(&claim.key).map(drop)),
+            6 if capabilities.has(Capability::Detach) => {
+                Box::pin(steps.take_over(&grant, reads.owner, AMPLE).map(drop))
+            }
+            7 if capabilities.has(Capability::Shared) => Box::pin(steps.downgrade(&grant, &reads).map(drop)),
             _ => Box::pin(steps.force_release(&claim.key, None).map(drop)),
         };
-        give_up(asked, number / 6 % 8).await;
+        give_up(asked, number / 8 % 8).await;
     }
     ours.finds_it_free(&context.key()).await
 }
