@@ -34,32 +34,30 @@ pub(crate) fn run(words: &[&str]) -> Result<ExitCode, String> {
         words.is_empty() || words.iter().any(|word| mutant.backend == *word || mutant.wrong.contains(word))
     };
     let chosen: Vec<_> = MUTANTS.iter().filter(chosen).collect();
-    // A copy for each processor: most of a build and of a run waits.
+    // As many as processors, for most of a build and of a run waits.
     let crowd = thread::available_parallelism().map_or(1, usize::from);
-    let copies = (0..crowd).map(|lane| Copy::create(&format!("suite-{lane}"), None)).collect::<Result<Vec<_>, _>>()?;
+    let lanes = (0..crowd).map(Lane::start).collect::<Result<Vec<_>, _>>()?;
     for mutant in &chosen {
-        copies[0].patched(mutant)?;
+        lanes[0].copy.patched(mutant)?;
     }
-    let fleet = Fleet::start(|_| true)?;
-    fleet.describe();
 
     let all: BTreeSet<_> = chosen.iter().map(|mutant| (mutant.backend, mutant.tests)).collect();
     let mut patience = BTreeMap::new();
     for (backend, tests) in all {
         let began = Instant::now();
-        match suite(&copies[0], backend, tests, &fleet, LONGEST)? {
+        match suite(&lanes[0], backend, tests, LONGEST)? {
             End::Survived => patience.insert((backend, tests), (began.elapsed() * SLOWER).max(LEAST)),
             end => return Err(format!("{backend} without any patch: {end}")),
         };
     }
-    let free = Mutex::new(copies);
+    let free = Mutex::new(lanes);
     let is_caught = at_once(&chosen, crowd, |mutant| {
         let began = Instant::now();
-        let copy = free.lock().ok().and_then(|mut free| free.pop()).ok_or("no copy is free")?;
-        let patched = copy.patched(mutant)?;
+        let lane = free.lock().ok().and_then(|mut free| free.pop()).ok_or("no lane is free")?;
+        let patched = lane.copy.patched(mutant)?;
         let patience = patience[&(mutant.backend, mutant.tests)];
-        let end = copy.with(mutant.file, &patched, || suite(&copy, mutant.backend, mutant.tests, &fleet, patience));
-        free.lock().map_err(|failure| failure.to_string())?.push(copy);
+        let end = lane.copy.with(mutant.file, &patched, || suite(&lane, mutant.backend, mutant.tests, patience));
+        free.lock().map_err(|failure| failure.to_string())?.push(lane);
         let is_caught = matches!(end, Ok(End::Noticed(_) | End::Hung));
         let end = end.map_or_else(|why| format!("NOT RUN: {why}"), |end| end.to_string());
         println!("{:13} {:62} {end} ({} s)", mutant.backend, mutant.wrong, began.elapsed().as_secs());
@@ -68,6 +66,19 @@ pub(crate) fn run(words: &[&str]) -> Result<ExitCode, String> {
     let caught = is_caught.iter().filter(|is_caught| **is_caught).count();
     println!("\nmutants: {caught} of {} caught", chosen.len());
     Ok(if caught == chosen.len() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+}
+
+/// Where mutants are built and run, one after the other. The servers are its own: a PostgreSQL has the functions of whoever migrated it
+/// last, which would be another mutant.
+struct Lane {
+    copy: Copy,
+    fleet: Fleet,
+}
+
+impl Lane {
+    fn start(number: usize) -> Result<Self, String> {
+        Ok(Self { copy: Copy::create(&format!("suite-{number}"), None)?, fleet: Fleet::start(|_| true)? })
+    }
 }
 
 /// Does this with each of them, so many at a time, and returns the results in their order, or the first failure.
@@ -100,17 +111,17 @@ const TRIES: usize = 3;
 
 /// Builds these tests of a backend in the copy, and runs them until the first one fails. A busy machine fails some that are right:
 /// so it has to fail alone, too.
-fn suite(copy: &Copy, backend: &str, tests: &str, fleet: &Fleet, patience: Duration) -> Result<End, String> {
+fn suite(lane: &Lane, backend: &str, tests: &str, patience: Duration) -> Result<End, String> {
     let (package, folder) = match backend {
         "memory" => ("leasehold-core".to_owned(), "core"),
         name => (format!("leasehold-{name}"), name),
     };
     let tests = Part(tests);
-    let program = copy.build(&package, tests.program())?;
+    let program = lane.copy.build(&package, tests.program())?;
     let end = |only: Option<&[&str]>| {
         let mut command = Command::new(&program);
         tests.select(&mut command, only);
-        command.current_dir(copy.tree.join("crates").join(folder)).envs(fleet.environment());
+        command.current_dir(lane.copy.tree.join("crates").join(folder)).envs(lane.fleet.environment());
         // The variant that has no name: a program with every fast path on.
         end_of(command.env("LEASEHOLD_CONFORMANCE_VARIANT", "").env(AS_ASKED, "1"), patience)
     };

@@ -88,6 +88,7 @@ impl SessionBackend {
             .with(Capability::Reentrancy)
             .without(Capability::Shared, "one exclusive session per key; see redis-rw for readers")
             .without(Capability::WriterIntent, "there are no readers to hold back")
+            .without(Capability::Queue, "a level granted to a waiter that died would live as long as its session")
             .without(Capability::Detach, "a level belongs to its session; open a session with the same id instead")
     }
 

@@ -5,10 +5,12 @@ use std::io;
 use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 use std::process;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use leasehold_testkit::launch::place;
 
 const PREFIX: &str = "leasehold-test-";
+static NUMBER: AtomicUsize = AtomicUsize::new(0);
 
 /// Removed when dropped.
 #[derive(Debug)]
@@ -27,11 +29,12 @@ impl Folder {
 
     fn create_in(parent: &Path) -> io::Result<Self> {
         // Gets its name when it is locked, so that no other run takes it for a stale one.
-        let unlocked = parent.join(format!("leasehold-new-{}", process::id()));
+        let name = format!("{}-{}", process::id(), NUMBER.fetch_add(1, Ordering::Relaxed));
+        let unlocked = parent.join(format!("leasehold-new-{name}"));
         DirBuilder::new().mode(0o700).create(&unlocked)?;
         let lock = File::create(unlocked.join("lock"))?;
         lock.lock()?;
-        let path = parent.join(format!("{PREFIX}{}", process::id()));
+        let path = parent.join(format!("{PREFIX}{name}"));
         fs::rename(unlocked, &path)?;
         Ok(Self { path, _lock: lock })
     }
