@@ -8,6 +8,7 @@ use std::process::{self, Command};
 
 use leasehold_testkit::launch::{find, is_root};
 
+use crate::command::succeed;
 use crate::services;
 
 /// Installs the missing programs with the system's package manager, without starting a service of the system.
@@ -35,10 +36,8 @@ fn apt_get_install(packages: &[&str], muted: &Path) -> Result<(), String> {
     let path = format!("DPkg::Path={}:/usr/sbin:/usr/bin:/sbin:/bin", muted.display());
     apt_get(&["update"])?;
     // Patience, for a machine that is just updating itself.
-    apt_get(
-        &[&["-o", "DPkg::Lock::Timeout=120", "-o", &path, "install", "-y", "--no-install-recommends"], packages]
-            .concat(),
-    )?;
+    let options = ["-o", "DPkg::Lock::Timeout=120", "-o", &path, "install", "-y", "--no-install-recommends"];
+    apt_get(&[&options, packages].concat())?;
     if find("systemctl").is_some() {
         // A service that was just installed must not come up with the next boot either.
         let services = ["redis-server", "mariadb", "postgresql", "pgbouncer", "etcd"]
@@ -51,12 +50,7 @@ fn apt_get_install(packages: &[&str], muted: &Path) -> Result<(), String> {
 
 fn apt_get(arguments: &[&str]) -> Result<(), String> {
     println!("apt-get {}", arguments.join(" "));
-    let status = Command::new("apt-get").args(arguments).env("DEBIAN_FRONTEND", "noninteractive").status();
-    match status {
-        Ok(status) if status.success() => Ok(()),
-        Ok(status) => Err(format!("apt-get {}: {status}", arguments.join(" "))),
-        Err(failure) => Err(format!("apt-get: {failure}")),
-    }
+    succeed(Command::new("apt-get").args(arguments).env("DEBIAN_FRONTEND", "noninteractive"))
 }
 
 /// Replaces the two programs with which a package starts its service by stand-ins that do nothing.
@@ -74,14 +68,12 @@ fn mute_services(folder: &Path) -> Result<(), String> {
 }
 
 /// The Debian package that contains the program.
-fn package(program: &str) -> &'static str {
+fn package(program: &str) -> &str {
     match program {
-        "redis-server" => "redis-server",
         "postgres" | "initdb" => "postgresql",
-        "pgbouncer" => "pgbouncer",
-        "python3" => "python3",
         "etcd" => "etcd-server",
         "etcdctl" => "etcd-client",
-        _ => "mariadb-server",
+        "mariadbd" | "mariadb-install-db" => "mariadb-server",
+        alike => alike,
     }
 }

@@ -17,6 +17,7 @@ mod release;
 mod services;
 mod test;
 // and what they share.
+mod command;
 mod install;
 mod steps;
 mod tally;
@@ -75,48 +76,49 @@ usage: cargo xtask <command>
 ";
 
 fn main() -> ExitCode {
-    if let Some(ended) = api::as_rustdoc() {
-        return ended;
-    }
     let arguments: Vec<String> = env::args().skip(1).collect();
     let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
-    let outcome = match arguments.as_slice() {
-        ["test", rest @ ..] if !asks_for_help(rest) => test::run(rest),
+    // Arguments after `--` belong to another program.
+    let ours = arguments.iter().take_while(|argument| **argument != "--");
+    let asks_for_help = ours.into_iter().any(|argument| matches!(*argument, "-h" | "--help" | "help"));
+    match api::as_rustdoc().or_else(|| if asks_for_help { None } else { run(&arguments) }) {
+        Some(Ok(true)) => ExitCode::SUCCESS,
+        Some(Ok(false)) => ExitCode::FAILURE,
+        Some(Err(why)) => {
+            eprintln!("xtask: {why}");
+            ExitCode::FAILURE
+        }
+        None if arguments.is_empty() || asks_for_help => {
+            print!("{USAGE}");
+            ExitCode::SUCCESS
+        }
+        None => {
+            eprint!("xtask: no such command: {}\n\n{USAGE}", arguments.join(" "));
+            ExitCode::from(2)
+        }
+    }
+}
+
+/// Runs a command, and answers whether all is well. `None`: there is no such command.
+fn run(arguments: &[&str]) -> Option<Result<bool, String>> {
+    Some(match arguments {
+        ["test", rest @ ..] => test::run(rest),
         ["check"] => Ok(check::run(false)),
         ["check", "--install"] => Ok(check::run(true)),
-        ["api"] => api::write(),
+        ["api"] => api::write_all(),
         ["release"] => Ok(release::run(false)),
         ["release", "--install"] => Ok(release::run(true)),
-        ["conformance", rest @ ..] if !asks_for_help(rest) => conformance::run(rest),
-        ["mutants", "--suite", rest @ ..] if !asks_for_help(rest) => mutants::run(rest),
-        ["mutants", rest @ ..] if !asks_for_help(rest) => mutants::small::run(rest),
-        ["model", rest @ ..] if !asks_for_help(rest) => model::run(rest),
-        ["bench", rest @ ..] if !asks_for_help(rest) => bench::run(rest),
-        ["chaos", rest @ ..] if !asks_for_help(rest) => chaos::run(rest),
-        ["new-backend", rest @ ..] if !asks_for_help(rest) => new_backend::run(rest),
+        ["conformance", rest @ ..] => conformance::run(rest),
+        ["mutants", "--suite", rest @ ..] => mutants::run(rest),
+        ["mutants", rest @ ..] => mutants::small::run(rest),
+        ["model", rest @ ..] => model::run(rest),
+        ["bench", rest @ ..] => bench::run(rest),
+        ["chaos", rest @ ..] => chaos::run(rest),
+        ["new-backend", rest @ ..] => new_backend::run(rest),
         ["services", "up"] => services::by_hand::up(),
         ["services", "env"] => services::by_hand::print_environment(),
         ["services", "down"] => services::by_hand::down(),
-        ["matrix"] => matrix::write(),
-        given => return usage(given),
-    };
-    outcome.unwrap_or_else(|failure| {
-        eprintln!("xtask: {failure}");
-        ExitCode::FAILURE
+        ["matrix"] => matrix::write_all(),
+        _ => return None,
     })
-}
-
-fn usage(given: &[&str]) -> ExitCode {
-    if given.is_empty() || asks_for_help(given) {
-        print!("{USAGE}");
-        return ExitCode::SUCCESS;
-    }
-    eprint!("xtask: no such command: {}\n\n{USAGE}", given.join(" "));
-    ExitCode::from(2)
-}
-
-/// Whether the arguments ask for help. Arguments after `--` belong to another program.
-fn asks_for_help(arguments: &[&str]) -> bool {
-    let ours = arguments.iter().take_while(|argument| **argument != "--");
-    ours.into_iter().any(|argument| matches!(*argument, "-h" | "--help" | "help"))
 }

@@ -2,92 +2,43 @@
 //! output of `leasehold backends`, and what holds under which fault, from the tables by which `cargo xtask chaos` judges. Tests of the
 //! two programs compare.
 
-use std::fs;
-use std::process::{ExitCode, Stdio};
+use crate::command::printed;
+use crate::workspace::{backends, cargo, read, root, write};
 
-use crate::workspace::{Backend, backends, cargo, root};
+const BACKENDS: &[&str] = &["leasehold-cli", "--bin", "leasehold", "--", "backends", "--markdown"];
+const FAULTS: &[&str] = &["leasehold-chaos", "--bin", "leasehold-chaos", "--", "--guarantees"];
 
-/// A part of a document that is written by a program.
-struct Part {
-    /// The document, from the root of the workspace.
-    document: String,
-    /// The part is between the lines `<!-- NAME:begin -->` and `<!-- NAME:end -->`.
-    name: &'static str,
-    /// The package of the program, and its arguments.
-    package: &'static str,
-    arguments: Vec<String>,
-}
-
-/// Writes the current tables into the documents.
-pub(crate) fn write() -> Result<ExitCode, String> {
-    // All are made before one is written: a README is a part of its crate, which would be compiled anew for the next one.
-    let texts = parts()?.into_iter().map(|part| Ok((part.texts()?, part))).collect::<Result<Vec<_>, String>>()?;
-    for ((before, after), part) in texts {
-        if before == after {
-            println!("{}: the part `{}` is up to date", part.document, part.name);
-        } else {
-            fs::write(root().join(&part.document), after).map_err(|e| format!("{}: {e}", part.document))?;
-            println!("{}: the part `{}` was written anew", part.document, part.name);
-        }
-    }
-    Ok(ExitCode::SUCCESS)
-}
-
-fn parts() -> Result<Vec<Part>, String> {
-    let guarantees = |document: String, backend: Option<String>| Part {
-        document,
-        name: "faults",
-        package: "leasehold-chaos",
-        arguments: ["--guarantees".to_owned()].into_iter().chain(backend).collect(),
-    };
+/// Writes the current tables into the documents. Each is between the lines `<!-- NAME:begin -->` and `<!-- NAME:end -->`.
+pub(crate) fn write_all() -> Result<bool, String> {
     let mut parts = vec![
-        Part {
-            document: "README.md".to_owned(),
-            name: "backends",
-            package: "leasehold-cli",
-            arguments: ["backends", "--markdown"].map(str::to_owned).to_vec(),
-        },
-        guarantees("docs/guarantees.md".to_owned(), None),
+        ("README.md".to_owned(), "backends", BACKENDS.to_vec()),
+        ("docs/guarantees.md".to_owned(), "faults", FAULTS.to_vec()),
     ];
     // The one in memory has neither processes nor servers; and a run of `cargo xtask chaos` begins with a setup.
-    let has_a_table = |backend: &Backend| {
-        let readme = fs::read_to_string(root().join("crates").join(&backend.name).join("README.md"));
-        backend.name != "memory" && readme.is_ok_and(|readme| readme.contains("### Under faults"))
-    };
-    let under_faults = backends()?.into_iter().filter(has_a_table);
-    parts.extend(
-        under_faults.map(|backend| guarantees(format!("crates/{}/README.md", backend.name), Some(backend.name))),
-    );
-    Ok(parts)
-}
-
-impl Part {
-    /// The document as it is, and as it should be.
-    fn texts(&self) -> Result<(String, String), String> {
-        let path = root().join(&self.document);
-        let before = fs::read_to_string(path).map_err(|e| format!("{}: {e}", self.document))?;
-        let after = with_part(&before, self.name, &self.written()?).map_err(|e| format!("{}: {e}", self.document))?;
-        Ok((before, after))
-    }
-
-    fn written(&self) -> Result<String, String> {
-        let output = cargo()
-            .args(["run", "-q", "-p", self.package, "--bin", program(self.package), "--"])
-            .args(&self.arguments)
-            .stderr(Stdio::inherit())
-            .output()
-            .map_err(|e| format!("cargo run: {e}"))?;
-        let command = format!("{} {}", self.package, self.arguments.join(" "));
-        if !output.status.success() {
-            return Err(format!("`{command}` failed: {}", output.status));
+    let backends = backends()?;
+    for backend in backends.iter().filter(|name| *name != "memory") {
+        let document = format!("crates/{backend}/README.md");
+        if read(&root().join(&document)).is_ok_and(|readme| readme.contains("### Under faults")) {
+            parts.push((document, "faults", [FAULTS, &[backend]].concat()));
         }
-        String::from_utf8(output.stdout).map_err(|e| format!("`{command}`: {e}"))
     }
-}
-
-/// The program of a package.
-fn program(package: &str) -> &str {
-    if package == "leasehold-cli" { "leasehold" } else { package }
+    let mut texts = Vec::new();
+    // All are made before one is written: a README is a part of its crate, which would be compiled anew for the next one.
+    for (document, name, program) in parts {
+        let before = read(&root().join(&document))?;
+        let table = printed(cargo().args(["run", "-q", "-p"]).args(program))?;
+        let after = with_part(&before, name, &table).map_err(|why| format!("{document}: {why}"))?;
+        texts.push((document, name, before, after));
+    }
+    for (document, name, before, after) in texts {
+        if before == after {
+            println!("{document}: the part `{name}` is up to date");
+        } else {
+            write(&root().join(&document), &after)?;
+            println!("{document}: the part `{name}` was written anew");
+        }
+    }
+    Ok(true)
 }
 
 fn with_part(document: &str, name: &str, part: &str) -> Result<String, String> {
@@ -107,11 +58,6 @@ mod tests {
         let changed = with_part(document, "x", "| new |\n").expect("both marks are there");
         assert_eq!(changed, document.replace("old", "| new |"));
         assert_eq!(with_part(&changed, "x", "| new |\n"), Ok(changed));
-    }
-
-    #[test]
-    fn a_missing_mark_is_an_error() {
         with_part("<!-- x:end -->\n<!-- x:begin -->\n", "x", "t").expect_err("the marks are in the wrong order");
-        with_part("text", "x", "t").expect_err("there are no marks");
     }
 }

@@ -7,20 +7,21 @@ mod list;
 pub(crate) mod small;
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::iter;
-use std::panic::resume_unwind;
-use std::process::{Command, ExitCode};
+use std::fs;
+use std::path::Path;
+use std::process::Command;
 use std::sync::Mutex;
-use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use self::copy::Copy;
+use self::end::{End, end_of};
+use self::list::{MUTANTS, Mutant};
+use self::small::AS_ASKED;
+use crate::command::{at_once, printed};
 use crate::services::Fleet;
-use crate::test_program::Part;
-use copy::Copy;
-use end::{End, end_of};
-use list::{MUTANTS, Mutant};
-use small::AS_ASKED;
+use crate::test_program::{Part, TestProgram};
+use crate::workspace::{crate_of, read, root};
 
 /// A mutant hangs when its tests take this factor longer than those of the right code, and longer than this time. Nothing takes
 /// longer than the longest.
@@ -29,17 +30,15 @@ const LEAST: Duration = Duration::from_secs(60);
 const LONGEST: Duration = Duration::from_secs(3600);
 
 /// Runs the suite on each mutant whose backend or fault contains one of the words, or on all.
-pub(crate) fn run(words: &[&str]) -> Result<ExitCode, String> {
+pub(crate) fn run(words: &[&str]) -> Result<bool, String> {
     let chosen = |mutant: &&Mutant| {
         words.is_empty() || words.iter().any(|word| mutant.backend == *word || mutant.wrong.contains(word))
     };
     let chosen: Vec<_> = MUTANTS.iter().filter(chosen).collect();
-    // As many as processors, for most of a build and of a run waits.
+    chosen.iter().try_for_each(|mutant| mutant.patched(&root()).map(drop))?;
+    // As many as processors: most of a build and of a run waits.
     let crowd = thread::available_parallelism().map_or(1, usize::from);
     let lanes = (0..crowd).map(Lane::start).collect::<Result<Vec<_>, _>>()?;
-    for mutant in &chosen {
-        lanes[0].copy.patched(mutant)?;
-    }
 
     let all: BTreeSet<_> = chosen.iter().map(|mutant| (mutant.backend, mutant.tests)).collect();
     let mut patience = BTreeMap::new();
@@ -54,9 +53,12 @@ pub(crate) fn run(words: &[&str]) -> Result<ExitCode, String> {
     let is_caught = at_once(&chosen, crowd, |mutant| {
         let began = Instant::now();
         let lane = free.lock().ok().and_then(|mut free| free.pop()).ok_or("no lane is free")?;
-        let patched = lane.copy.patched(mutant)?;
+        let copy = &lane.copy;
+        let right = fs::read(copy.tree.join(mutant.file)).map_err(|failure| format!("{}: {failure}", mutant.file))?;
+        copy.write(mutant.file, mutant.patched(&copy.tree)?.as_bytes())?;
         let patience = patience[&(mutant.backend, mutant.tests)];
-        let end = lane.copy.with(mutant.file, &patched, || suite(&lane, mutant.backend, mutant.tests, patience));
+        let end = suite(&lane, mutant.backend, mutant.tests, patience);
+        copy.write(mutant.file, &right)?;
         free.lock().map_err(|failure| failure.to_string())?.push(lane);
         let is_caught = matches!(end, Ok(End::Noticed(_) | End::Hung));
         let end = end.map_or_else(|why| format!("NOT RUN: {why}"), |end| end.to_string());
@@ -65,11 +67,11 @@ pub(crate) fn run(words: &[&str]) -> Result<ExitCode, String> {
     })?;
     let caught = is_caught.iter().filter(|is_caught| **is_caught).count();
     println!("\nmutants: {caught} of {} caught", chosen.len());
-    Ok(if caught == chosen.len() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+    Ok(caught == chosen.len())
 }
 
-/// Where mutants are built and run, one after the other. The servers are its own: a PostgreSQL has the functions of whoever migrated it
-/// last, which would be another mutant.
+/// Where mutants are built and run, one after the other. Its servers are its own: a PostgreSQL has the functions of whoever migrated
+/// it last, which would be another mutant.
 struct Lane {
     copy: Copy,
     fleet: Fleet,
@@ -77,33 +79,20 @@ struct Lane {
 
 impl Lane {
     fn start(number: usize) -> Result<Self, String> {
-        Ok(Self { copy: Copy::create(&format!("suite-{number}"), None)?, fleet: Fleet::start(|_| true)? })
+        let copy = Copy::create(&format!("suite-{number}"), |_, text| Some(text))?;
+        Ok(Self { copy, fleet: Fleet::start(|_| true)? })
     }
 }
 
-/// Does this with each of them, so many at a time, and returns the results in their order, or the first failure.
-fn at_once<T: Sync, R: Send>(
-    all: &[T],
-    crowd: usize,
-    work: impl Fn(&T) -> Result<R, String> + Sync,
-) -> Result<Vec<R>, String> {
-    let next = AtomicUsize::new(0);
-    let mut done: Vec<(usize, R)> = thread::scope(|scope| {
-        let in_turn = || {
-            let mine =
-                iter::repeat_with(|| next.fetch_add(1, Ordering::Relaxed)).take_while(|place| *place < all.len());
-            mine.map(|place| work(&all[place]).map(|result| (place, result))).collect::<Vec<_>>()
-        };
-        let threads: Vec<_> = (0..crowd).map(|_| scope.spawn(in_turn)).collect();
-        threads
-            .into_iter()
-            .flat_map(|thread| thread.join().unwrap_or_else(|panic| resume_unwind(panic)))
-            .collect::<Vec<_>>()
-    })
-    .into_iter()
-    .collect::<Result<_, _>>()?;
-    done.sort_by_key(|(place, _)| *place);
-    Ok(done.into_iter().map(|(_, result)| result).collect())
+impl Mutant {
+    /// The text of its file with the fault. Fails if the text that it replaces does not stand there once: it would change nothing.
+    fn patched(&self, tree: &Path) -> Result<String, String> {
+        let text = read(&tree.join(self.file))?;
+        match text.matches(self.right).count() {
+            1 => Ok(text.replacen(self.right, self.instead, 1)),
+            times => Err(format!("{:?} stands {times} times in {}: {}", self.right, self.file, self.wrong)),
+        }
+    }
 }
 
 /// How often the suite runs when cases fail in it that pass alone.
@@ -112,16 +101,16 @@ const TRIES: usize = 3;
 /// Builds these tests of a backend in the copy, and runs them until the first one fails. A busy machine fails some that are right:
 /// so it has to fail alone, too.
 fn suite(lane: &Lane, backend: &str, tests: &str, patience: Duration) -> Result<End, String> {
-    let (package, folder) = match backend {
-        "memory" => ("leasehold-core".to_owned(), "core"),
-        name => (format!("leasehold-{name}"), name),
-    };
     let tests = Part(tests);
-    let program = lane.copy.build(&package, tests.program())?;
+    let package = format!("leasehold-{}", crate_of(backend));
+    let mut build = lane.copy.cargo();
+    build.args(["test", "--quiet", "--no-run", "--all-features", "--message-format=json", "-p", &package]);
+    let messages = printed(build.args(tests.target()))?;
+    let program = TestProgram::read_all(&messages).pop().ok_or_else(|| format!("{package} has no such tests"))?;
     let end = |only: Option<&[&str]>| {
-        let mut command = Command::new(&program);
+        let mut command = Command::new(&program.executable);
         tests.select(&mut command, only);
-        command.current_dir(lane.copy.tree.join("crates").join(folder)).envs(lane.fleet.environment());
+        command.current_dir(&program.folder).envs(lane.fleet.environment());
         // The variant that has no name: a program with every fast path on.
         end_of(command.env("LEASEHOLD_CONFORMANCE_VARIANT", "").env(AS_ASKED, "1"), patience)
     };
@@ -138,27 +127,19 @@ fn suite(lane: &Lane, backend: &str, tests: &str, patience: Duration) -> Result<
 
 #[cfg(test)]
 mod tests {
-    use std::fs;
-
     use super::*;
-    use crate::workspace::root;
 
     #[test]
-    fn every_mutant_changes_one_place_that_is_there() {
+    fn every_mutant_changes_one_place_that_is_there_and_a_test_that_has_to_notice() {
         for mutant in MUTANTS {
-            let text = fs::read_to_string(root().join(mutant.file)).expect(mutant.file);
-            assert_eq!(text.matches(mutant.right).count(), 1, "{}: {}", mutant.file, mutant.right);
+            mutant.patched(&root()).unwrap();
             assert_ne!(mutant.right, mutant.instead, "{}", mutant.wrong);
-        }
-    }
-
-    /// A module that is not there has no test that could fail: every mutant would survive.
-    #[test]
-    fn the_tests_that_have_to_notice_are_there() {
-        for mutant in MUTANTS.iter().filter(|mutant| Part(mutant.tests).program() == "it") {
-            let folder = if mutant.backend == "memory" { "core" } else { mutant.backend };
-            let module = root().join("crates").join(folder).join("tests/it").join(mutant.tests);
-            assert!(module.is_dir() || module.with_extension("rs").is_file(), "{} has no {}", folder, mutant.tests);
+            // A module that is not there has no test that could fail: every mutant would survive.
+            if Part(mutant.tests).program() == "it" {
+                let folder = root().join("crates").join(crate_of(mutant.backend)).join("tests/it");
+                let module = folder.join(mutant.tests);
+                assert!(module.is_dir() || module.with_extension("rs").is_file(), "there is no {}", module.display());
+            }
         }
     }
 

@@ -6,28 +6,26 @@ mod taken;
 mod template;
 
 use std::fs;
-use std::path::{Path, PathBuf};
-use std::process::{Command, ExitCode};
+use std::path::Path;
+use std::process::Command;
 
 use self::name::Name;
-use crate::workspace::root;
+use crate::workspace::{root, write};
 
 /// `NAME` writes `crates/NAME` and lists it; `NAME --standalone DIR` writes a crate outside of this repository.
-pub(crate) fn run(arguments: &[&str]) -> Result<ExitCode, String> {
+pub(crate) fn run(arguments: &[&str]) -> Result<bool, String> {
     match arguments {
         [name] if !name.starts_with('-') => within(&Name::new(name)?)?,
         [name, "--standalone", folder] => outside(&Name::new(name)?, Path::new(folder))?,
         _ => return Err("usage: cargo xtask new-backend NAME [--standalone DIR]".to_owned()),
     }
-    Ok(ExitCode::SUCCESS)
+    Ok(true)
 }
 
 /// Writes a crate of this workspace. Nothing is written unless everything can be.
 fn within(name: &Name) -> Result<(), String> {
-    let folder = root().join("crates").join(name.as_str());
-    refuse_if_there(&folder)?;
     let lists = lists::with(name)?;
-    write_crate(name, &folder, &template::workspace(name))?;
+    write_crate(name, &root().join("crates").join(name.as_str()), &template::of(name, false)?)?;
     for (file, text) in lists {
         write(&root().join(file), &text)?;
         println!("listed in {file}");
@@ -41,38 +39,29 @@ fn within(name: &Name) -> Result<(), String> {
 fn outside(name: &Name, folder: &Path) -> Result<(), String> {
     let here = std::env::current_dir().map_err(|e| format!("the current folder: {e}"))?;
     let folder = here.join(folder);
-    refuse_if_there(&folder)?;
-    write_crate(name, &folder, &template::standalone(name, &root())?)?;
+    write_crate(name, &folder, &template::of(name, true)?)?;
     println!("\nIt fails:        cd {} && cargo test", folder.display());
     println!("How it passes:   {}, \"Add a backend\"", root().join("CONTRIBUTING.md").display());
     Ok(())
 }
 
-fn refuse_if_there(folder: &Path) -> Result<(), String> {
-    let empty = fs::read_dir(folder).map(|mut entries| entries.next().is_none());
-    match empty {
-        Ok(true) => Ok(()),
-        Ok(false) => Err(format!("{} exists already, and is not empty", folder.display())),
-        Err(_) if fs::symlink_metadata(folder).is_err() => Ok(()),
-        Err(error) => Err(format!("{}: {error}", folder.display())),
+fn write_crate(name: &Name, folder: &Path, files: &[(String, String)]) -> Result<(), String> {
+    match fs::read_dir(folder).map(|mut entries| entries.next().is_none()) {
+        Ok(true) => {}
+        Ok(false) => return Err(format!("{} exists already, and is not empty", folder.display())),
+        Err(_) if fs::symlink_metadata(folder).is_err() => {}
+        Err(error) => return Err(format!("{}: {error}", folder.display())),
     }
-}
-
-fn write_crate(name: &Name, folder: &Path, files: &[(&str, String)]) -> Result<(), String> {
     for (file, text) in files {
         write(&folder.join(file), text)?;
     }
     println!("written to {}: the package {}", folder.display(), name.package());
     // How long the name is decides where lines are broken.
-    let roots: Vec<PathBuf> = ["src/lib.rs", "tests/conformance.rs"].map(|file| folder.join(file)).into();
+    let roots = ["src/lib.rs", "tests/conformance.rs", "tests/it/main.rs"].map(|file| folder.join(file));
+    let roots = roots.iter().filter(|file| file.is_file());
     let formatted = Command::new("rustfmt").args(["--edition", "2024"]).args(roots).status();
     if !formatted.is_ok_and(|status| status.success()) {
         println!("rustfmt did not format it: run `cargo fmt` there");
     }
     Ok(())
-}
-
-fn write(file: &Path, text: &str) -> Result<(), String> {
-    let folder = file.parent().unwrap_or(file);
-    fs::create_dir_all(folder).and_then(|()| fs::write(file, text)).map_err(|e| format!("{}: {e}", file.display()))
 }

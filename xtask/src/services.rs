@@ -1,55 +1,71 @@
 //! The servers that the suites talk to: private ones, on free ports of 127.0.0.1, in a folder of their own.
 
 pub(crate) mod by_hand;
-mod folder;
 mod kinds;
-mod service;
 
 use std::env;
 use std::thread;
 
-use leasehold_testkit::launch::{Lifetime, find};
+use leasehold_testkit::launch::{Lifetime, place};
+use tempfile::TempDir;
 
-use folder::Folder;
-use service::{Running, Service, Site};
-
-const ALL: [&dyn Service; 7] = [
-    &kinds::Redis,
-    &kinds::Redlock,
-    &kinds::RedisCluster,
-    &kinds::MariaDb,
-    &kinds::Postgres,
-    &kinds::Etcd,
-    &kinds::EtcdCluster,
-];
+use self::kinds::{ALL, Running, Service, Site};
 
 /// The servers of one run. They end, and their folder goes, when this is dropped.
 #[derive(Debug)]
 pub(crate) struct Fleet {
     started: Vec<(&'static str, Running)>,
     /// One line for each service that cannot run here, with the reason.
-    pub(crate) absent: Vec<String>,
+    absent: Vec<String>,
     /// One message for each service that could run here and did not.
     pub(crate) failed: Vec<String>,
-    // Last, so that the servers are gone before their folder is.
-    _folder: Folder,
+    // Last, so that the servers are gone before their folder is. When there is no end, the last server removes it.
+    _folder: Option<TempDir>,
 }
 
 impl Fleet {
     /// Starts every service that is needed, by the name of its variable, whose programs are here and whose variable the caller has
-    /// not set.
+    /// not set, and says what the suites will talk to.
     pub(crate) fn start(needed: impl Fn(&str) -> bool) -> Result<Self, String> {
-        let folder = Folder::create()?;
-        let site = Site { folder: folder.path(), lifetime: Lifetime::WithOwner };
-        let mut fleet = Self { started: Vec::new(), absent: Vec::new(), failed: Vec::new(), _folder: folder };
-        for (variable, outcome) in start(&wanted(needed), &site) {
-            match outcome {
-                Outcome::Started(running) => fleet.started.push((variable, running)),
-                Outcome::Absent(reason) => fleet.absent.push(reason),
-                Outcome::Failed(why) => fleet.failed.push(why),
-            }
+        let folder = tempfile::Builder::new().prefix("leasehold-test-").tempdir_in(place());
+        let folder = folder.map_err(|failure| format!("a folder in {}: {failure}", place().display()))?;
+        let site = Site { folder: folder.path().to_owned(), lifetime: Lifetime::WithOwner };
+        let fleet = Self { _folder: Some(folder), ..Self::of(wanted(needed), &site) };
+        for service in ALL.iter().filter(|service| is_set(service)) {
+            println!("{} is set: using that server", service.variable);
+        }
+        for (variable, running) in &fleet.started {
+            println!("{variable}={}", running.url);
+        }
+        if !fleet.absent.is_empty() {
+            println!(
+                "{}; their suites report as ignored: install with `cargo xtask test --install`, or run `docker compose \
+                 -f docker/compose.yaml up` and export the variables in its header",
+                fleet.absent.join(", ")
+            );
         }
         Ok(fleet)
+    }
+
+    /// Starts these services, all at the same time.
+    fn of(services: Vec<&'static Service>, site: &Site) -> Self {
+        let mut fleet = Self { started: Vec::new(), absent: Vec::new(), failed: Vec::new(), _folder: None };
+        let (here, absent): (Vec<_>, Vec<_>) = services.into_iter().partition(|service| service.missing().is_empty());
+        fleet.absent = absent
+            .iter()
+            .map(|service| format!("{}: no {}", service.variable, service.missing().join(", no ")))
+            .collect();
+        thread::scope(|scope| {
+            let start = |service: &'static Service| (service.variable, scope.spawn(move || (service.start)(site)));
+            let starting: Vec<_> = here.into_iter().map(start).collect();
+            for (variable, one) in starting {
+                match one.join().unwrap_or_else(|_| Err("a thread that starts a server panicked".to_owned())) {
+                    Ok(running) => fleet.started.push((variable, running)),
+                    Err(why) => fleet.failed.push(format!("{variable}: {why}")),
+                }
+            }
+        });
+        fleet
     }
 
     /// The variables for the programs under test. With every server there, a suite that finds none is a failure.
@@ -60,68 +76,17 @@ impl Fleet {
         let addresses = self.started.iter().map(|(variable, running)| (*variable, running.url.clone()));
         addresses.chain(required).collect()
     }
-
-    /// Says what the suites will talk to.
-    pub(crate) fn describe(&self) {
-        for service in ALL {
-            let ours = self.started.iter().find(|(variable, _)| *variable == service.variable());
-            match ours {
-                Some((variable, running)) => println!("{variable}={}", running.url),
-                None if is_set(service.variable()) => println!("{} is set: using that server", service.variable()),
-                None => {}
-            }
-        }
-        if !self.absent.is_empty() {
-            println!(
-                "{}; their suites report as ignored: install with `cargo xtask test --install`, or run `docker compose \
-                 -f docker/compose.yaml up` and export the variables in its header",
-                self.absent.join(", ")
-            );
-        }
-    }
 }
 
 /// The programs that are missing for the services that are to be started here.
 pub(crate) fn missing_programs() -> Vec<&'static str> {
-    wanted(|_| true).iter().flat_map(|service| missing(*service)).collect()
+    wanted(|_| true).iter().flat_map(|service| service.missing()).collect()
 }
 
-enum Outcome {
-    Started(Running),
-    Absent(String),
-    Failed(String),
+fn wanted(needed: impl Fn(&str) -> bool) -> Vec<&'static Service> {
+    ALL.iter().filter(|service| needed(service.variable) && !is_set(service)).collect()
 }
 
-/// All at the same time.
-fn start(services: &[&'static dyn Service], site: &Site) -> Vec<(&'static str, Outcome)> {
-    thread::scope(|scope| {
-        let starting: Vec<_> = services.iter().map(|service| scope.spawn(|| start_one(*service, site))).collect();
-        let outcomes = starting
-            .into_iter()
-            .map(|one| one.join().unwrap_or_else(|_| Outcome::Failed("a thread that starts a server panicked".into())));
-        services.iter().map(|service| service.variable()).zip(outcomes).collect()
-    })
-}
-
-fn start_one(service: &dyn Service, site: &Site) -> Outcome {
-    let missing = missing(service);
-    if !missing.is_empty() {
-        return Outcome::Absent(format!("{}: no {}", service.variable(), missing.join(", no ")));
-    }
-    match service.start(site) {
-        Ok(running) => Outcome::Started(running),
-        Err(why) => Outcome::Failed(format!("{}: {why}", service.variable())),
-    }
-}
-
-fn wanted(needed: impl Fn(&str) -> bool) -> Vec<&'static dyn Service> {
-    ALL.into_iter().filter(|service| needed(service.variable()) && !is_set(service.variable())).collect()
-}
-
-fn missing(service: &dyn Service) -> Vec<&'static str> {
-    service.programs().iter().copied().filter(|program| find(program).is_none()).collect()
-}
-
-fn is_set(variable: &str) -> bool {
-    env::var_os(variable).is_some_and(|value| !value.is_empty())
+fn is_set(service: &Service) -> bool {
+    env::var_os(service.variable).is_some_and(|value| !value.is_empty())
 }

@@ -1,8 +1,8 @@
 //! What a task has done, step by step, and what failed of it.
 
-use std::path::Path;
-use std::process::{Command, ExitCode};
+use std::process::Command;
 
+use crate::command::{in_words, succeed};
 use crate::tally::Tally;
 
 /// The steps that failed, and why.
@@ -16,12 +16,14 @@ pub(crate) struct Steps {
 impl Steps {
     pub(crate) fn run(&mut self, name: &str, command: &mut Command) {
         Self::announce(name, &in_words(command));
-        let outcome = match command.status() {
-            Ok(status) if status.success() => Ok(()),
-            Ok(status) => Err(status.to_string()),
-            Err(failure) => Err(failure.to_string()),
-        };
-        self.note(name, outcome);
+        self.note(name, succeed(command));
+    }
+
+    /// Runs a task within this one.
+    pub(crate) fn run_task(&mut self, name: &str, words: &[&str], task: impl FnOnce(&[&str]) -> Result<bool, String>) {
+        Self::announce(name, &format!("cargo xtask {}", words.join(" ")));
+        let failed = Err("it failed, as it says above".to_owned());
+        self.note(name, task(&words[1..]).and_then(|passed| if passed { Ok(()) } else { failed }));
     }
 
     /// Says that a step is left out. It does not fail: what it needs is not here.
@@ -44,53 +46,34 @@ impl Steps {
         self.failed.push(format!("{name} ({})", why.lines().next().unwrap_or_default()));
     }
 
-    /// Notes how a task ended that runs within this one.
-    pub(crate) fn note_code(&mut self, name: &str, outcome: Result<ExitCode, String>) {
-        let failed = Err("it failed, as it says above".to_owned());
-        self.note(name, outcome.and_then(|code| if code == ExitCode::SUCCESS { Ok(()) } else { failed }));
-    }
-
-    /// Prints what failed, and then the counts, alone on the last line.
-    pub(crate) fn close(self, tally: &Tally) -> ExitCode {
+    /// Prints what failed, and then the counts of the tests, alone on the last line.
+    pub(crate) fn close(self, mut tally: Tally) -> bool {
         println!();
         // What failed was printed long before: here it is found.
-        for line in &tally.failures {
-            println!("  {line}");
-        }
-        for suite in &tally.suites {
-            println!("{suite}");
-        }
+        tally.failures.iter().for_each(|line| println!("  {line}"));
+        tally.suites.iter().for_each(|suite| println!("{suite}"));
         for test in &tally.unsteady {
             println!("unsteady, failed among others and passed three times alone: {test}");
         }
-        if !self.failed.is_empty() {
-            println!("failed: {}", self.failed.join(", "));
-        }
-        for line in &tally.begin_with {
-            println!("{line}");
-        }
-        println!("total: {}", tally.with_failures(self.failed.len() as u64));
-        self.code()
+        self.print_failed();
+        tally.begin_with.iter().for_each(|line| println!("{line}"));
+        // A step can fail although no test did.
+        tally.failed = tally.failed.max(self.failed.len() as u64);
+        println!("total: {tally}");
+        self.failed.is_empty()
     }
 
     /// Prints what failed, where no tests were run, and then how many steps passed, alone on the last line.
-    pub(crate) fn end(self) -> ExitCode {
+    pub(crate) fn end(self) -> bool {
         println!();
+        self.print_failed();
+        println!("steps: {} passed, {} failed, {} skipped", self.passed, self.failed.len(), self.skipped);
+        self.failed.is_empty()
+    }
+
+    fn print_failed(&self) {
         if !self.failed.is_empty() {
             println!("failed: {}", self.failed.join(", "));
         }
-        println!("steps: {} passed, {} failed, {} skipped", self.passed, self.failed.len(), self.skipped);
-        self.code()
     }
-
-    fn code(&self) -> ExitCode {
-        if self.failed.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE }
-    }
-}
-
-/// The command as text, for example `cargo fmt --check`, without the path of the program.
-pub(crate) fn in_words(command: &Command) -> String {
-    let arguments = command.get_args().map(|argument| argument.to_string_lossy());
-    let program = Path::new(command.get_program()).file_name().unwrap_or_default();
-    [program.to_string_lossy()].into_iter().chain(arguments).collect::<Vec<_>>().join(" ")
 }

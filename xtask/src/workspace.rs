@@ -1,62 +1,72 @@
-//! Finds the folders of the workspace and the backends in it.
+//! Finds the folders of the workspace, the packages in it and their files.
 
 use std::env;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{self, Command};
 
-/// A backend that has a conformance suite: `redis-single` in package `leasehold-redis-single`.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Backend {
+/// A package below `crates`.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct Package {
     pub(crate) name: String,
-    pub(crate) package: String,
+    /// From the root of the workspace.
+    pub(crate) folder: String,
+    manifest: String,
 }
 
-/// All backends: `memory`, which is in core, and every crate with a conformance suite.
-pub(crate) fn backends() -> Result<Vec<Backend>, String> {
-    let crates = root().join("crates");
-    let entries = fs::read_dir(&crates).map_err(|e| format!("{}: {e}", crates.display()))?;
-    let mut names: Vec<String> = entries
-        .filter_map(Result::ok)
-        .filter(|entry| entry.path().join("tests/it/conformance.rs").is_file())
-        .filter_map(|entry| entry.file_name().into_string().ok())
-        .filter(|name| name != "core")
-        .collect();
-    names.sort();
-    let memory = Backend { name: "memory".into(), package: "leasehold-core".into() };
-    let others = names.into_iter().map(|name| Backend { package: format!("leasehold-{name}"), name });
-    Ok([memory].into_iter().chain(others).collect())
-}
-
-/// Every package below `crates` that has tests, with its folder from the root.
-pub(crate) fn packages() -> Result<Vec<(String, String)>, String> {
-    let with_tests = manifests()?.into_iter().filter(|(_, _, manifest)| !manifest.contains("proc-macro = true"));
-    Ok(with_tests.map(|(package, folder, _)| (package, format!("crates/{folder}"))).collect())
-}
-
-/// The packages of the libraries that are published, with their folders.
-pub(crate) fn libraries() -> Result<Vec<(String, PathBuf)>, String> {
-    let folders = manifests()?
-        .into_iter()
-        .map(|(package, folder, manifest)| (package, root().join("crates").join(folder), manifest));
-    let published = folders
-        .filter(|(_, folder, manifest)| folder.join("src/lib.rs").is_file() && !manifest.contains("publish = false"));
-    Ok(published.map(|(package, folder, _)| (package, folder)).collect())
-}
-
-/// The packages below `crates`: the name of each, its folder there, and its manifest.
-fn manifests() -> Result<Vec<(String, String, String)>, String> {
-    let crates = root().join("crates");
-    let entries = fs::read_dir(&crates).map_err(|e| format!("{}: {e}", crates.display()))?;
-    let mut packages = Vec::new();
-    for folder in entries.filter_map(Result::ok).filter_map(|entry| entry.file_name().into_string().ok()) {
-        let manifest = fs::read_to_string(crates.join(&folder).join("Cargo.toml")).unwrap_or_default();
-        if let Some(package) = manifest.lines().find_map(|line| line.strip_prefix("name = ")) {
-            packages.push((package.trim_matches('"').to_owned(), folder, manifest));
-        }
+impl Package {
+    pub(crate) fn at(folder: &str) -> Result<Self, String> {
+        let manifest = read(&root().join(folder).join("Cargo.toml"))?;
+        let name = manifest.lines().find_map(|line| line.strip_prefix("name = \"")?.strip_suffix('"'));
+        let name = name.ok_or_else(|| format!("{folder} has no name"))?.to_owned();
+        Ok(Self { name, folder: folder.to_owned(), manifest })
     }
+
+    pub(crate) fn has_tests(&self) -> bool {
+        !self.manifest.contains("proc-macro = true")
+    }
+
+    pub(crate) fn has_library(&self) -> bool {
+        root().join(&self.folder).join("src/lib.rs").is_file()
+    }
+
+    /// Whether its tests that need quiet run by themselves.
+    pub(crate) fn has_own_harness(&self) -> bool {
+        self.manifest.contains("harness = false")
+    }
+
+    fn is_published(&self) -> bool {
+        !self.manifest.contains("publish = false")
+    }
+}
+
+/// The packages below `crates`, in the order of their names.
+pub(crate) fn packages() -> Result<Vec<Package>, String> {
+    let crates = root().join("crates");
+    let entries = fs::read_dir(&crates).map_err(|failure| format!("{}: {failure}", crates.display()))?;
+    let folders = entries.filter_map(|entry| entry.ok()?.file_name().into_string().ok());
+    let folders = folders.filter(|folder| crates.join(folder).join("Cargo.toml").is_file());
+    let mut packages = folders.map(|folder| Package::at(&format!("crates/{folder}"))).collect::<Result<Vec<_>, _>>()?;
     packages.sort();
     Ok(packages)
+}
+
+/// The libraries that are published.
+pub(crate) fn libraries() -> Result<Vec<Package>, String> {
+    Ok(packages()?.into_iter().filter(|package| package.has_library() && package.is_published()).collect())
+}
+
+/// The names of all backends: `memory`, which is in core, and every crate with a conformance suite, such as `redis-single`.
+pub(crate) fn backends() -> Result<Vec<String>, String> {
+    let folders = packages()?.into_iter().map(|package| package.folder);
+    let with_suite = folders.filter(|folder| root().join(folder).join("tests/it/conformance.rs").is_file());
+    let others = with_suite.filter_map(|folder| folder.strip_prefix("crates/").map(str::to_owned));
+    Ok(["memory".to_owned()].into_iter().chain(others.filter(|name| name != "core")).collect())
+}
+
+/// The name of the folder below `crates` in which a backend is. Its package has that name, too.
+pub(crate) fn crate_of(backend: &str) -> &str {
+    if backend == "memory" { "core" } else { backend }
 }
 
 /// The folder of the workspace's `Cargo.toml`. Where this is no workspace of Leasehold, it says so and ends the program.
@@ -97,6 +107,31 @@ pub(crate) fn cargo() -> Command {
     cargo
 }
 
+/// A command for git, in this folder.
+pub(crate) fn git(folder: &Path) -> Command {
+    let mut git = Command::new("git");
+    git.current_dir(folder);
+    git
+}
+
+/// The text of a file. The error names it.
+pub(crate) fn read(file: &Path) -> Result<String, String> {
+    fs::read_to_string(file).map_err(|failure| format!("{}: {failure}", file.display()))
+}
+
+/// Writes a file, and makes its folder. The error names it.
+pub(crate) fn write(file: &Path, text: &str) -> Result<(), String> {
+    let folder = file.parent().unwrap_or(file);
+    let written = fs::create_dir_all(folder).and_then(|()| fs::write(file, text));
+    written.map_err(|failure| format!("{}: {failure}", file.display()))
+}
+
+/// All files below a folder. What cannot be read has none.
+pub(crate) fn files(folder: &Path) -> Vec<PathBuf> {
+    let entries = fs::read_dir(folder).into_iter().flatten().flatten().map(|entry| entry.path());
+    entries.flat_map(|path| if path.is_dir() { files(&path) } else { vec![path] }).collect()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -105,11 +140,8 @@ mod tests {
     fn the_workspace_is_the_one_that_it_runs_in_and_not_the_one_that_it_was_built_in() {
         let folder = target().join("tests/workspaces");
         let _ = fs::remove_dir_all(&folder);
-        for checkout in ["one", "other"] {
-            for package in ["xtask", "crates/core"] {
-                let package = folder.join(checkout).join(package);
-                fs::create_dir_all(&package).and_then(|()| fs::write(package.join("Cargo.toml"), "")).expect("written");
-            }
+        for package in ["one/xtask", "one/crates/core", "other/xtask", "other/crates/core"] {
+            write(&folder.join(package).join("Cargo.toml"), "").expect("it is written");
         }
         let at = |path: &str| folder.join(path);
         let xtask = at("one/xtask");

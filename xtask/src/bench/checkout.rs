@@ -1,91 +1,68 @@
-//! Commits of this repository, and checkouts of them in folders of their own.
+//! Checkouts of commits of this repository, each in a folder of its own.
 
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::Command;
 
-use crate::workspace::{root, target};
+use crate::command::printed;
+use crate::workspace::{cargo, git, root, target};
 
-/// A commit that exists.
-#[derive(Clone, Debug)]
-pub(super) struct Commit {
-    pub(super) hash: String,
+/// The commit of this name, such as `HEAD~3` or `v1.0`.
+pub(super) fn commit(name: &str) -> Result<String, String> {
+    let commit = format!("{name}^{{commit}}");
+    let found =
+        printed(git(&root()).args(["rev-parse", "--short=9", "--verify", "--quiet", "--end-of-options", &commit]));
+    found.map(|hash| hash.trim().to_owned()).map_err(|_| format!("there is no commit {name} here"))
 }
 
-impl Commit {
-    /// The commit of this name, such as `HEAD~3` or `v1.0`.
-    pub(super) fn find(name: &str) -> Result<Self, String> {
-        let commit = format!("{name}^{{commit}}");
-        let found = git(&root(), &["rev-parse", "--verify", "--quiet", "--end-of-options", &commit]);
-        Ok(Self { hash: found.map_err(|_| format!("there is no commit {name} here"))? })
-    }
-
-    /// The commit that is checked out in this folder, if no file differs from it: figures of other files would be of no commit.
-    pub(super) fn clean(folder: &Path) -> Result<Self, String> {
-        let changed = git(folder, &["status", "--porcelain", "--untracked-files=no"])?;
-        if !changed.is_empty() {
-            return Err(format!("these files differ from the commit; commit or stash them first:\n{changed}"));
-        }
-        Ok(Self { hash: git(folder, &["rev-parse", "HEAD"])? })
-    }
-
-    pub(super) fn short(&self) -> &str {
-        self.hash.get(..9).unwrap_or(&self.hash)
-    }
-
-    /// The text of a file of this commit.
-    pub(super) fn file(&self, path: &str) -> Result<String, String> {
-        git(&root(), &["show", &format!("{}:{path}", self.hash)])
-    }
-}
-
-/// A checkout of a commit, with a target folder of its own beside it.
+/// A checkout, and the folder of what is built of it.
 #[derive(Debug)]
 pub(super) struct Checkout {
-    /// Of the checkout and its target folder.
-    folder: PathBuf,
+    tree: PathBuf,
+    pub(super) target: PathBuf,
 }
 
 impl Checkout {
+    /// The one that this command runs in.
+    pub(super) fn here() -> Self {
+        Self { tree: root(), target: target() }
+    }
+
     /// The checkout of that name in this workspace's target folder. It stays there for the next comparison; when it is of
     /// another commit, it and all that was built in it is replaced.
-    pub(super) fn of(commit: &Commit, name: &str) -> Result<Self, String> {
-        let checkout = Self { folder: target().join("bench").join(name) };
-        let tree = checkout.tree();
+    pub(super) fn of(commit: &str, name: &str) -> Result<Self, String> {
+        let folder = target().join("bench").join(name);
+        let checkout = Self { tree: folder.join("tree"), target: folder.join("target") };
         // Without its own `.git`, git would answer for the repository around it.
-        let is_there = tree.join(".git").exists() && Commit::clean(&tree).is_ok_and(|found| found.hash == commit.hash);
+        let is_there = checkout.tree.join(".git").exists()
+            && checkout.is_clean().is_ok()
+            && printed(git(&checkout.tree).args(["rev-parse", "HEAD"])).is_ok_and(|hash| hash.starts_with(commit));
         if !is_there {
             checkout.remove()?;
-            git(&root(), &["worktree", "add", "--quiet", "--detach", &tree.display().to_string(), &commit.hash])?;
+            printed(git(&root()).args(["worktree", "add", "--quiet", "--detach"]).arg(&checkout.tree).arg(commit))?;
         }
         Ok(checkout)
     }
 
-    pub(super) fn tree(&self) -> PathBuf {
-        self.folder.join("tree")
+    /// Fails if a file differs from its commit: the figures would be of no commit.
+    pub(super) fn is_clean(&self) -> Result<(), String> {
+        let changed = printed(git(&self.tree).args(["status", "--porcelain", "--untracked-files=no"]))?;
+        let why = "these files differ from the commit; commit or stash them first";
+        if changed.is_empty() { Ok(()) } else { Err(format!("{why}:\n{changed}")) }
     }
 
-    pub(super) fn target(&self) -> PathBuf {
-        self.folder.join("target")
+    pub(super) fn cargo(&self) -> Command {
+        let mut cargo = cargo();
+        cargo.current_dir(&self.tree).env("CARGO_TARGET_DIR", &self.target);
+        cargo
     }
 
     /// Removes the checkout and what was built in it.
     pub(super) fn remove(&self) -> Result<(), String> {
-        if self.folder.exists() {
-            fs::remove_dir_all(&self.folder).map_err(|e| format!("{}: {e}", self.folder.display()))?;
+        for folder in [&self.tree, &self.target].into_iter().filter(|folder| folder.exists()) {
+            fs::remove_dir_all(folder).map_err(|failure| format!("{}: {failure}", folder.display()))?;
         }
         // Git keeps a note of each checkout, also when its folder was removed by hand.
-        git(&root(), &["worktree", "prune"]).map(drop)
+        printed(git(&root()).args(["worktree", "prune"])).map(drop)
     }
-}
-
-/// What git prints.
-fn git(folder: &Path, arguments: &[&str]) -> Result<String, String> {
-    let failed = |why: &str| format!("git {}: {}", arguments.join(" "), why.trim());
-    let output = Command::new("git").args(arguments).current_dir(folder).output();
-    let output = output.map_err(|error| failed(&error.to_string()))?;
-    if !output.status.success() {
-        return Err(failed(&String::from_utf8_lossy(&output.stderr)));
-    }
-    Ok(String::from_utf8_lossy(&output.stdout).trim_end().to_owned())
 }

@@ -1,79 +1,51 @@
 //! B: the first command of the README on a clean checkout, and the size of the program, beside an earlier commit.
 
 use std::fs;
-use std::io;
-use std::path::Path;
-use std::process::Command;
 use std::time::Instant;
 
-use crate::workspace::cargo;
-
-use super::checkout::{Checkout, Commit};
+use super::checkout::Checkout;
 use super::comparison::Row;
+use crate::command::succeed;
 
 /// The id of this workload. It takes minutes, and runs only when it is named.
 pub(super) const BUILD: &str = "B";
 
+const FIGURES: [&str; 3] =
+    ["`cargo build --release --bin leasehold`, s", "the same, processor time, s", "the program without symbols, KiB"];
+
 /// Builds both commits, each in a new checkout. They are removed afterwards.
-pub(super) fn compare(before: &Commit, now: &Commit) -> Result<Vec<Row>, String> {
-    let (before, now) = (Built::of(before)?, Built::of(now)?);
-    let row = |what: &str, figure: fn(&Built) -> f64, aim| {
-        Row::measured(BUILD, what, [figure(&before), figure(&now)]).with_aim(aim)
+pub(super) fn compare(before: &str, now: &str) -> Result<Vec<Row>, String> {
+    let (before, now) = (figures_of(before)?, figures_of(now)?);
+    let row = |at: usize| Row {
+        id: BUILD.to_owned(),
+        what: FIGURES[at].to_owned(),
+        before: vec![before[at]],
+        now: vec![now[at]],
+        less_is_better: true,
     };
-    Ok(vec![
-        row("`cargo build --release --bin leasehold`, s", |built| built.seconds, 0.65),
-        row("the same, processor time, s", |built| built.cpu_seconds, 0.65),
-        row("the program without symbols, KiB", |built| built.kilobytes, 0.6),
-    ])
+    Ok((0..FIGURES.len()).map(row).collect())
 }
 
-struct Built {
-    seconds: f64,
-    cpu_seconds: f64,
-    kilobytes: f64,
+fn figures_of(commit: &str) -> Result<[f64; 3], String> {
+    println!("building {commit} on a clean checkout …");
+    let checkout = Checkout::of(commit, "first-build")?;
+    let figures = measured(&checkout);
+    checkout.remove()?;
+    figures
 }
 
-impl Built {
-    fn of(commit: &Commit) -> Result<Self, String> {
-        println!("building {} on a clean checkout …", commit.short());
-        let checkout = Checkout::of(commit, "first-build")?;
-        let built = Self::in_checkout(&checkout);
-        checkout.remove()?;
-        built
-    }
-
-    fn in_checkout(checkout: &Checkout) -> Result<Self, String> {
-        let run = |arguments: &[&str]| {
-            let mut command = cargo();
-            command.args(arguments).current_dir(checkout.tree()).env("CARGO_TARGET_DIR", checkout.target());
-            succeeded(&mut command)
-        };
-        // What the network takes is not measured.
-        run(&["fetch", "--quiet", "--locked"])?;
-        let (begin, cpu) = (Instant::now(), cpu_seconds_of_children());
-        run(&["build", "--quiet", "--locked", "--release", "--bin", "leasehold"])?;
-        let (seconds, cpu_seconds) = (begin.elapsed().as_secs_f64(), cpu_seconds_of_children() - cpu);
-        let program = checkout.target().join("release/leasehold");
-        let kilobytes = size_without_symbols(&program).map_err(|e| format!("{}: {e}", program.display()))?;
-        Ok(Self { seconds, cpu_seconds, kilobytes })
-    }
-}
-
-fn succeeded(command: &mut Command) -> Result<(), String> {
-    match command.status() {
-        Ok(status) if status.success() => Ok(()),
-        Ok(status) => Err(format!("{command:?}: {status}")),
-        Err(error) => Err(format!("{command:?}: {error}")),
-    }
-}
-
-/// In KiB. Without `strip`, the size as it is.
-fn size_without_symbols(program: &Path) -> io::Result<f64> {
-    let stripped = program.with_extension("stripped");
-    fs::copy(program, &stripped)?;
-    let _ = Command::new("strip").arg(&stripped).status();
-    let kilobytes = u32::try_from(fs::metadata(&stripped)?.len() / 1024).map_err(io::Error::other)?;
-    Ok(kilobytes.into())
+fn measured(checkout: &Checkout) -> Result<[f64; 3], String> {
+    // What the network takes is not measured.
+    succeed(checkout.cargo().args(["fetch", "--quiet", "--locked"]))?;
+    let (began, cpu) = (Instant::now(), cpu_seconds_of_children());
+    let mut build = checkout.cargo();
+    build.args(["build", "--quiet", "--locked", "--release", "--bin", "leasehold"]);
+    // Of earlier commits, the profile keeps them.
+    succeed(build.env("CARGO_PROFILE_RELEASE_STRIP", "symbols"))?;
+    let (seconds, cpu_seconds) = (began.elapsed().as_secs_f64(), cpu_seconds_of_children() - cpu);
+    let program = checkout.target.join("release/leasehold");
+    let size = fs::metadata(&program).map_err(|failure| format!("{}: {failure}", program.display()))?.len();
+    Ok([seconds, cpu_seconds, u32::try_from(size / 1024).unwrap_or(u32::MAX).into()])
 }
 
 /// Processor time of all processes that this one has waited for, and of theirs; not a number where the system does not say.

@@ -4,82 +4,69 @@
 
 use std::fs::{self, DirBuilder};
 use std::os::unix::fs::DirBuilderExt;
-use std::path::{Path, PathBuf};
-use std::process::ExitCode;
+use std::path::PathBuf;
 
 use leasehold_testkit::launch::{Identity, Lifetime, Process};
 
-use super::service::Site;
-use super::{ALL, Outcome, start};
-use crate::workspace::target;
+use super::Fleet;
+use super::kinds::{ALL, Running, Site};
+use crate::workspace::{read, target, write};
 
 /// Starts whatever can run here.
-pub(crate) fn up() -> Result<ExitCode, String> {
-    let folder = folder();
-    if servers(&folder).iter().any(Identity::is_running) {
+pub(crate) fn up() -> Result<bool, String> {
+    if !running().is_empty() {
         println!("the servers are up already; `cargo xtask services down` ends them");
-        return Ok(ExitCode::SUCCESS);
+        return Ok(true);
     }
-    let shown = |e| format!("{}: {e}", folder.display());
-    if folder.exists() {
-        fs::remove_dir_all(&folder).map_err(shown)?;
-    }
-    DirBuilder::new().recursive(true).mode(0o700).create(&folder).map_err(shown)?;
+    let folder = folder();
+    let _ = fs::remove_dir_all(&folder);
+    // This folder alone is private: a server that runs as another user has to come through those above it.
+    let above = fs::create_dir_all(target().join("services"));
+    let made = above.and_then(|()| DirBuilder::new().mode(0o700).create(&folder));
+    made.map_err(|failure| format!("{}: {failure}", folder.display()))?;
 
     let site = Site { folder: folder.clone(), lifetime: Lifetime::Detached };
-    let mut code = ExitCode::SUCCESS;
-    let (mut variables, mut processes) = (Vec::new(), Vec::new());
-    for (variable, outcome) in start(&ALL, &site) {
-        match outcome {
-            Outcome::Started(service) => {
-                variables.push(format!("export {variable}='{}'\n", service.url));
-                processes.extend(service.processes);
-            }
-            Outcome::Absent(reason) => println!("not started: {reason}"),
-            Outcome::Failed(why) => {
-                println!("failed: {why}");
-                code = ExitCode::FAILURE;
-            }
-        }
-    }
-    fs::write(folder.join("variables"), variables.concat()).map_err(shown)?;
+    let fleet = Fleet::of(ALL.iter().collect(), &site);
+    fleet.absent.iter().for_each(|reason| println!("not started: {reason}"));
+    fleet.failed.iter().for_each(|why| println!("failed: {why}"));
+    let export = |(variable, running): &(&str, Running)| format!("export {variable}='{}'\n", running.url);
+    write(&folder.join("variables"), &fleet.started.iter().map(export).collect::<String>())?;
+    let processes: Vec<Process> = fleet.started.into_iter().flat_map(|(_, running)| running.processes).collect();
     println!("{} servers are up; eval \"$(cargo xtask services env)\"", processes.len());
     processes.into_iter().for_each(Process::leave_running);
-    Ok(code)
+    Ok(fleet.failed.is_empty())
 }
 
 /// Prints what a shell can evaluate.
-pub(crate) fn print_environment() -> Result<ExitCode, String> {
-    if !servers(&folder()).iter().any(Identity::is_running) {
+pub(crate) fn print_environment() -> Result<bool, String> {
+    if running().is_empty() {
         return Err("the servers are not up".into());
     }
-    let variables = fs::read_to_string(folder().join("variables"));
-    print!("{}", variables.map_err(|e| format!("the servers have not all been started: {e}"))?);
-    Ok(ExitCode::SUCCESS)
+    let variables = read(&folder().join("variables"));
+    print!("{}", variables.map_err(|why| format!("the servers have not all been started: {why}"))?);
+    Ok(true)
 }
 
 /// Ends what `up` started, and nothing else.
-pub(crate) fn down() -> Result<ExitCode, String> {
+pub(crate) fn down() -> Result<bool, String> {
     let folder = folder();
     if !folder.exists() {
         println!("the servers are not up");
-        return Ok(ExitCode::SUCCESS);
+        return Ok(true);
     }
-    let running: Vec<Identity> = servers(&folder).into_iter().filter(Identity::is_running).collect();
-    for server in &running {
-        server.end()?;
-    }
-    fs::remove_dir_all(&folder).map_err(|e| format!("{}: {e}", folder.display()))?;
+    let running = running();
+    running.iter().try_for_each(Identity::end)?;
+    fs::remove_dir_all(&folder).map_err(|failure| format!("{}: {failure}", folder.display()))?;
     println!("{} servers ended", running.len());
-    Ok(ExitCode::SUCCESS)
+    Ok(true)
 }
 
 fn folder() -> PathBuf {
     target().join("services/by-hand")
 }
 
-/// Each server that was started in the folder, whether it still runs or not.
-fn servers(folder: &Path) -> Vec<Identity> {
-    let entries = fs::read_dir(folder).into_iter().flatten().flatten();
-    entries.filter_map(|entry| Identity::read(&entry.path())).collect()
+/// Each server that was started in the folder, and still runs.
+fn running() -> Vec<Identity> {
+    let entries = fs::read_dir(folder()).into_iter().flatten().flatten();
+    entries.filter_map(|entry| Identity::read(&entry.path())).filter(Identity::is_running).collect()
 }

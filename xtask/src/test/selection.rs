@@ -1,25 +1,21 @@
 //! What a run of the tests is asked for: `[--install] [--deep] [CRATE...] [-- FILTER...]`.
 
-use std::fs;
-use std::path::Path;
-
 use super::deep;
-use crate::workspace::{packages, root};
+use crate::workspace::{Package, files, packages, read, root};
 
 /// What is run.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(super) struct Selection {
     pub(super) install: bool,
     pub(super) deep: bool,
-    /// The packages, and their folders from the root of the workspace.
-    packages: Vec<(String, String)>,
+    packages: Vec<Package>,
     /// Whether the packages were named.
     named: bool,
     pub(super) filters: Vec<String>,
 }
 
 /// What is not in a crate: the tests of these tasks, and the search through the states of the engine.
-const BESIDE_THE_CRATES: [(&str, &str); 2] = [("xtask", "xtask"), ("leasehold-search", "tests/search")];
+const BESIDE_THE_CRATES: [&str; 2] = ["xtask", "tests/search"];
 
 /// So many times less is searched than in a deep run.
 const SEARCH_SHARE: &str = "16";
@@ -28,43 +24,44 @@ impl Selection {
     pub(super) fn read(words: &[&str]) -> Result<Self, String> {
         let split = words.iter().position(|word| *word == "--").unwrap_or(words.len());
         let filters = words.get(split + 1..).unwrap_or_default().iter().map(ToString::to_string).collect();
-        let (mut install, mut deep, mut names) = (false, false, Vec::new());
+        let mut selection = Self { filters, ..Self::default() };
+        let mut names = Vec::new();
         for word in &words[..split] {
             match *word {
-                "--install" => install = true,
-                "--deep" => deep = true,
+                "--install" => selection.install = true,
+                "--deep" => selection.deep = true,
                 option if option.starts_with('-') => return Err(format!("`test` has no option {option}")),
                 name => names.push(name),
             }
         }
-        let mut all = packages()?;
-        all.extend(BESIDE_THE_CRATES.map(|(package, folder)| (package.to_owned(), folder.to_owned())));
-        if deep || !names.is_empty() {
-            all.extend(deep::PACKAGES.map(|(package, folder)| (package.to_owned(), folder.to_owned())));
-        }
-        let is = |name: &str, package: &str| package == name || package.strip_prefix("leasehold-") == Some(name);
-        if let Some(unknown) = names.iter().find(|name| all.iter().all(|(package, _)| !is(name, package))) {
-            let known: Vec<&str> = all.iter().map(|(package, _)| package.as_str()).collect();
+        selection.named = !names.is_empty();
+        let only_deep = deep::PACKAGES.into_iter().filter(|_| selection.deep || selection.named);
+        let beside = BESIDE_THE_CRATES.into_iter().chain(only_deep).map(Package::at).collect::<Result<Vec<_>, _>>()?;
+        let mut all: Vec<_> = packages()?.into_iter().filter(Package::has_tests).chain(beside).collect();
+        let is = |name: &str, package: &Package| {
+            package.name == name || package.name.strip_prefix("leasehold-") == Some(name)
+        };
+        if let Some(unknown) = names.iter().find(|name| !all.iter().any(|package| is(name, package))) {
+            let known: Vec<&str> = all.iter().map(|package| package.name.as_str()).collect();
             return Err(format!("no package is named {unknown}; there are: {}", known.join(", ")));
         }
-        let some = !names.is_empty();
-        all.retain(|(package, _)| !some || names.iter().any(|name| is(name, package)));
-        Ok(Self { install, deep, packages: all, named: some, filters })
+        all.retain(|package| names.is_empty() || names.iter().any(|name| is(name, package)));
+        Ok(Self { packages: all, ..selection })
     }
 
     /// Whether one of the packages asks for the server that this variable names.
     pub(super) fn needs(&self, variable: &str) -> bool {
-        !self.named || self.packages.iter().any(|(_, folder)| mentions(&root().join(folder).join("tests"), variable))
+        let tests = self.packages.iter().flat_map(|package| files(&root().join(&package.folder).join("tests")));
+        !self.named || tests.into_iter().any(|file| read(&file).is_ok_and(|text| names(&text, variable)))
     }
 
     pub(super) fn package_arguments(&self) -> impl Iterator<Item = &str> {
-        self.packages.iter().flat_map(|(package, _)| ["-p", package])
+        self.packages.iter().flat_map(|package| ["-p", &package.name])
     }
 
     /// Whether the examples in the documents run, too. With a filter none is asked for, and a program alone has none.
     pub(super) fn has_doc_tests(&self) -> bool {
-        let has_library = |folder: &str| root().join(folder).join("src/lib.rs").is_file();
-        self.filters.is_empty() && self.packages.iter().any(|(_, folder)| has_library(folder))
+        self.filters.is_empty() && self.packages.iter().any(Package::has_library)
     }
 
     /// Whether what is no test runs, too.
@@ -73,24 +70,13 @@ impl Selection {
     }
 
     pub(super) fn environment(&self) -> Vec<(&'static str, String)> {
-        let chosen: &[_] = if self.deep {
-            &[("LEASEHOLD_DEEP", "1")]
+        let on = "1".to_owned();
+        if self.deep {
+            vec![("LEASEHOLD_DEEP", on)]
         } else {
-            &[("LEASEHOLD_SEARCH_SHARE", SEARCH_SHARE), ("LEASEHOLD_CONFORMANCE_BRIEF", "1")]
-        };
-        chosen.iter().map(|(name, value)| (*name, (*value).to_owned())).collect()
-    }
-}
-
-fn mentions(folder: &Path, word: &str) -> bool {
-    let entries = fs::read_dir(folder).into_iter().flatten().flatten().map(|entry| entry.path());
-    entries.into_iter().any(|path| {
-        if path.is_dir() {
-            mentions(&path, word)
-        } else {
-            fs::read_to_string(&path).is_ok_and(|text| names(&text, word))
+            vec![("LEASEHOLD_SEARCH_SHARE", SEARCH_SHARE.to_owned()), ("LEASEHOLD_CONFORMANCE_BRIEF", on)]
         }
-    })
+    }
 }
 
 /// Whether the word stands there by itself, and not as the beginning of another.
@@ -110,7 +96,6 @@ mod tests {
         assert_eq!(selection.filters, ["c01_", "late"]);
         assert!(selection.needs("LEASEHOLD_TEST_ETCD") && !selection.needs("LEASEHOLD_TEST_REDIS"));
         assert!(!selection.has_doc_tests());
-        assert!(names("(LEASEHOLD_TEST_REDIS)", "LEASEHOLD_TEST_REDIS"));
         assert!(!names("LEASEHOLD_TEST_REDIS_CLUSTER", "LEASEHOLD_TEST_REDIS"));
     }
 

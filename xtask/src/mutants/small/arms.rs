@@ -3,77 +3,57 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 
-use super::generated::{At, Mutant};
-use super::subject::{Programs, Subject, read, write};
+use super::generated::{At, Mutant, names};
+use super::subject::Subject;
+use crate::test_program::TestProgram;
+use crate::workspace::{read, root, write};
 
 const KNOWN: &str = "unviable.json";
 
 /// The programs of the tests, and the mutants that are in them, each with the number of its function. The others do not compile.
-pub(super) fn build(subject: &Subject, mutants: &[Mutant]) -> Result<(Programs, BTreeMap<usize, usize>), String> {
-    let read = |file: String| subject.original(&file).map(|text| (file, text));
-    let originals: BTreeMap<_, _> = subject.files()?.into_iter().map(read).collect::<Result<_, _>>()?;
-    let known = Known::of(subject, &originals);
-    let mut viable: BTreeSet<usize> = (0..mutants.len()).filter(|number| !known.unviable(&mutants[*number])).collect();
+pub(super) fn build(
+    subject: &Subject,
+    mutants: &[Mutant],
+) -> Result<(Vec<TestProgram>, BTreeMap<usize, usize>), String> {
+    let text = |file: String| read(&root().join(&subject.sources).join(&file)).map(|text| (file, text));
+    let originals: Vec<_> = subject.files().into_iter().map(text).collect::<Result<_, _>>()?;
+    // What an earlier build of the same text found not to compile: without it, every run would build everything again.
+    let (known, names) = (subject.copy.target.join(KNOWN), names(mutants));
+    let (of_texts, mut unviable): (Vec<(String, String)>, BTreeSet<String>) =
+        serde_json::from_str(&read(&known).unwrap_or_default()).unwrap_or_default();
+    if of_texts != originals {
+        unviable.clear();
+    }
     loop {
         let mut functions = Vec::new();
         for (file, text) in &originals {
-            let of_it = viable.iter().copied().filter(|number| mutants[*number].file == *file);
-            let armed = armed(text, of_it.map(|number| (number, &mutants[number])).collect())?;
-            functions.extend(armed.functions.into_iter().map(|function| (file.clone(), function)));
-            subject.write(file, &armed.text)?;
+            let of_it = mutants
+                .iter()
+                .enumerate()
+                .filter(|(number, mutant)| mutant.file == *file && !unviable.contains(&names[*number]));
+            let (armed, changed) = armed(text, of_it.collect())?;
+            functions.extend(changed.into_iter().map(|function| (file, function)));
+            subject.write(file, &armed)?;
         }
-        let (mut said, checked) = subject.check()?;
-        if checked {
-            let (more, programs) = subject.build()?;
-            if let Some(programs) = programs {
-                let unviable = (0..mutants.len()).filter(|number| !viable.contains(number));
-                known.keep(subject, unviable.map(|number| mutants[number].to_string()).collect())?;
-                return Ok((programs, of_functions(&functions)));
-            }
-            said = more;
+        let (mut said, mut succeeded) = subject.check()?;
+        if succeeded {
+            (said, succeeded) = subject.build()?;
         }
-        let wrong: BTreeSet<_> = said.lines().filter_map(|line| error_at(line, subject.sources)).collect();
-        let unviable: BTreeSet<_> =
-            functions.iter().flat_map(|(file, function)| function.wrong(file, &wrong)).collect();
-        if unviable.is_empty() {
+        if succeeded {
+            let kept = serde_json::to_string(&(&originals, &unviable)).map_err(|failure| failure.to_string())?;
+            write(&known, &kept)?;
+            return Ok((
+                TestProgram::read_all(&said),
+                functions.iter().flat_map(|(_, function)| function.members()).collect(),
+            ));
+        }
+        let places: BTreeSet<_> = said.lines().filter_map(|line| error_at(line, &subject.sources)).collect();
+        let wrong: Vec<_> = functions.iter().flat_map(|(file, function)| function.wrong(file, &places)).collect();
+        if wrong.is_empty() {
             return Err(format!("{} does not build:\n{said}", subject.package));
         }
-        viable.retain(|number| !unviable.contains(number));
+        unviable.extend(wrong.into_iter().map(|number| names[number].clone()));
     }
-}
-
-/// What an earlier build of the same text found not to compile: without it, every run would build everything again.
-struct Known<'o> {
-    originals: &'o BTreeMap<String, String>,
-    unviable: BTreeSet<String>,
-}
-
-impl<'o> Known<'o> {
-    fn of(subject: &Subject, originals: &'o BTreeMap<String, String>) -> Self {
-        let kept = read(&subject.target.join(KNOWN)).unwrap_or_default();
-        let kept: (BTreeMap<String, String>, _) = serde_json::from_str(&kept).unwrap_or_default();
-        let unviable = if kept.0 == *originals { kept.1 } else { BTreeSet::new() };
-        Self { originals, unviable }
-    }
-
-    fn unviable(&self, mutant: &Mutant) -> bool {
-        self.unviable.contains(&mutant.to_string())
-    }
-
-    fn keep(&self, subject: &Subject, mut unviable: BTreeSet<String>) -> Result<(), String> {
-        unviable.extend(self.unviable.iter().cloned());
-        let kept = serde_json::to_string(&(self.originals, unviable)).map_err(|failure| failure.to_string())?;
-        write(&subject.target.join(KNOWN), &kept)
-    }
-}
-
-/// The mutants in these functions, each with the number of its function: that of its first mutant.
-fn of_functions(functions: &[(String, Function)]) -> BTreeMap<usize, usize> {
-    let of_it = |function: &Function| {
-        let number = function.number();
-        function.arms.iter().map(move |(mutant, _)| (*mutant, number)).collect::<Vec<_>>()
-    };
-    functions.iter().flat_map(|(_, function)| of_it(function)).collect()
 }
 
 /// Reads the place in a message such as `… src/engine/state/grant.rs:17:5: error[E0277]: …`.
@@ -92,8 +72,9 @@ struct Function {
 }
 
 impl Function {
-    fn number(&self) -> usize {
-        self.arms[0].0
+    /// Its mutants, each with the number of the function: that of its first mutant.
+    fn members(&self) -> impl Iterator<Item = (usize, usize)> {
+        self.arms.iter().map(|(mutant, _)| (*mutant, self.arms[0].0))
     }
 
     /// The mutants whose arms are wrong; or all, where the function bears no arms at all, such as one that is `const`.
@@ -107,42 +88,36 @@ impl Function {
     }
 }
 
-/// A file with arms for its mutants.
-#[derive(Debug, PartialEq)]
-struct Armed {
-    text: String,
-    functions: Vec<Function>,
-}
-
-fn armed(text: &str, mutants: Vec<(usize, &Mutant)>) -> Result<Armed, String> {
+/// A file with arms for its mutants, and where its changed functions are.
+fn armed(text: &str, mutants: Vec<(usize, &Mutant)>) -> Result<(String, Vec<Function>), String> {
     let mut functions: BTreeMap<(At, At), Vec<(usize, &Mutant)>> = BTreeMap::new();
     for (number, mutant) in mutants {
         functions.entry(mutant.function).or_default().push((number, mutant));
     }
-    let mut new = Armed { text: String::new(), functions: Vec::new() };
+    let (mut new, mut of_it) = (String::new(), Vec::new());
     let mut done = 0;
     for ((start, end), mutants) in functions {
         let function = offset(text, start)?..offset(text, end)?;
         let body = body(text, &function)?;
-        new.text += text.get(done..body.start).ok_or("a changed function is in another")?;
-        let mut changed = Function { lines: line_of(&new.text)..0, arms: Vec::new() };
-        new.text.extend(["match crate::mutant(", &mutants[0].0.to_string(), ") {"]);
+        new += text.get(done..body.start).ok_or("a changed function is in another")?;
+        let mut changed = Function { lines: line_of(&new)..0, arms: Vec::new() };
+        new.extend(["match crate::mutant(", &mutants[0].0.to_string(), ") {"]);
         // Closures make each arm's type another.
         let one_type = text[function.start..body.start].contains("-> impl Iterator");
         for (number, mutant) in mutants {
             let (from, to) = (offset(text, mutant.span.0)?, offset(text, mutant.span.1)?);
             let body = format!("{}{}{}", &text[body.start..from], mutant.replacement, &text[to..body.end]);
-            let first = line_of(&new.text) + 1;
-            new.text.extend(["\n", &number.to_string(), " => ", &arm(&body, one_type)]);
-            changed.arms.push((number, first..line_of(&new.text) + 1));
+            let first = line_of(&new) + 1;
+            new.extend(["\n", &number.to_string(), " => ", &arm(&body, one_type)]);
+            changed.arms.push((number, first..line_of(&new) + 1));
         }
-        new.text.extend(["\n_ => ", &arm(&text[body.clone()], one_type), "\n}"]);
-        changed.lines.end = line_of(&new.text) + 1;
-        new.functions.push(changed);
+        new.extend(["\n_ => ", &arm(&text[body.clone()], one_type), "\n}"]);
+        changed.lines.end = line_of(&new) + 1;
+        of_it.push(changed);
         done = body.end;
     }
-    new.text += &text[done..];
-    Ok(new)
+    new += &text[done..];
+    Ok((new, of_it))
 }
 
 fn arm(body: &str, one_type: bool) -> String {
@@ -197,7 +172,7 @@ mod tests {
         let expected = "fn more((a, b): (u8, u8)) -> bool {match crate::mutant(3) {\n3 => {\n    a >= b\n}\n5 => {\n    true\n}\n\
                         _ => {\n    a > b\n}\n}}\nfn other() {}\n";
         let function = Function { lines: 1..12, arms: vec![(3, 2..5), (5, 5..8)] };
-        assert_eq!(armed, Armed { text: expected.to_owned(), functions: vec![function] });
+        assert_eq!(armed, (expected.to_owned(), vec![function]));
     }
 
     #[test]
@@ -207,12 +182,5 @@ mod tests {
             |lines: &[usize]| function.wrong("a.rs", &lines.iter().map(|line| ("a.rs".to_owned(), *line)).collect());
         assert_eq!((wrong(&[6]), wrong(&[1, 3]), wrong(&[9]), wrong(&[12])), (vec![5], vec![3], vec![3, 5], vec![]));
         assert!(function.wrong("b.rs", &BTreeSet::from([("a.rs".to_owned(), 6)])).is_empty());
-    }
-
-    #[test]
-    fn the_place_of_an_error_is_found() {
-        let said = r#"{"rendered":"src/engine/state/grant.rs:17:5: error[E0277]: the trait"#;
-        assert_eq!(error_at(said, "src/engine/state"), Some(("grant.rs".to_owned(), 17)));
-        assert_eq!(error_at("src/engine/state/grant.rs:17:5: warning: unused", "src/engine/state"), None);
     }
 }

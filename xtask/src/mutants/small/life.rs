@@ -6,10 +6,11 @@ use std::path::Path;
 use std::process::Command;
 use std::time::{Duration, Instant};
 
-use super::subject::{Look, Programs, Subject, read, write};
-use crate::mutants::at_once;
+use super::subject::{Look, Subject};
+use crate::command::{at_once, printed};
 use crate::mutants::end::{End, end_of};
-use crate::test_program::{Part, names};
+use crate::test_program::{Part, TestProgram};
+use crate::workspace::{read, write};
 
 /// The limit of the data in memory of a run, in KiB: more than the search needs, and less than would disturb the machine. A file that
 /// is mapped is no part of it: an etcd maps 10 GiB of its own.
@@ -20,9 +21,6 @@ const PATIENCE: Duration = Duration::from_secs(3600);
 
 /// The stack of a thread: a function with an arm for each of its mutants needs more than one without.
 const STACK: &str = "33554432";
-
-/// The file to which a program writes the changed functions that it reaches.
-const REACHED: &str = "LEASEHOLD_REACHED";
 
 /// A run of tests, as it was on the right code.
 #[derive(Debug)]
@@ -40,23 +38,24 @@ impl<'s> Run<'s> {
     pub(super) fn on_what_is_right(
         subject: &'s Subject,
         look: &'s Look,
-        programs: &'s Programs,
+        programs: &'s [TestProgram],
         crowd: usize,
     ) -> Result<Self, String> {
-        let program = &programs[&look.program];
+        let program = subject.program_of(look, programs).ok_or_else(|| format!("there are no tests {look}"))?;
         let mut run = Self { subject, look, program, took: Duration::ZERO, reached: BTreeMap::new() };
         let began = Instant::now();
         let (end, together) = run.traced("all", None)?;
         if end != End::Survived {
-            return Err(format!("{}: {end}, and nothing is wrong", look.program));
+            return Err(format!("{look}: {end}, and nothing is wrong"));
         }
         run.took = began.elapsed();
         run.reached = together.into_iter().map(|function| (function, BTreeSet::new())).collect();
-        let tests: Vec<_> = run.tests()?.into_iter().enumerate().collect();
-        let alone = at_once(&tests, crowd, |(number, test)| run.traced(&number.to_string(), Some(test)))?;
+        let listed = printed(run.command(None).arg("--list"))?;
+        let tests: Vec<_> = listed.lines().filter_map(|line| line.strip_suffix(": test")).enumerate().collect();
+        let alone = at_once(&tests, crowd, |(number, test)| run.traced(&number.to_string(), Some(&[*test])))?;
         for ((_, test), (_, functions)) in tests.iter().zip(alone) {
             for function in functions {
-                run.reached.entry(function).or_default().insert(test.clone());
+                run.reached.entry(function).or_default().insert((*test).to_owned());
             }
         }
         Ok(run)
@@ -68,59 +67,43 @@ impl<'s> Run<'s> {
 
     /// Runs the tests that reach this function with the mutant of this number active, beside those of others.
     pub(super) fn on(&self, number: usize, function: usize) -> Result<End, String> {
-        self.mutated(number, function, (self.took * self.subject.patience.slower).max(self.subject.patience.least))
+        self.mutated(number, function, (self.took * self.subject.slower).max(self.subject.least))
     }
 
     /// The same on a machine that does nothing else, as when the right code was run: it gets twice the time.
     pub(super) fn alone(&self, number: usize, function: usize) -> Result<End, String> {
-        self.mutated(number, function, (self.took * 2).max(self.subject.patience.least / 2))
+        self.mutated(number, function, (self.took * 2).max(self.subject.least / 2))
     }
 
     /// A busy machine disturbs tests: one that fails has to fail alone, or one or another each time.
     fn mutated(&self, number: usize, function: usize, patience: Duration) -> Result<End, String> {
-        let active = ("LEASEHOLD_MUTANT", number.to_string());
         // What several tests only reach together is asked of all.
         let tests = self.reached.get(&function).filter(|tests| !tests.is_empty());
         let tests: Option<Vec<&str>> = tests.map(|tests| tests.iter().map(String::as_str).collect());
-        let end = self.end(&active, tests.as_deref(), patience)?;
-        let by = match &end {
-            End::Noticed(by) if self.subject.asks_twice => by.clone(),
-            _ => return Ok(self.by_this(end)),
-        };
-        let again = self.end(&active, Some(&[&by]), patience)?;
-        let end = if again == End::Survived { self.end(&active, tests.as_deref(), patience)? } else { end };
-        Ok(self.by_this(end))
-    }
-
-    fn by_this(&self, end: End) -> End {
-        match end {
-            End::Noticed(test) => End::Noticed(format!("{test} of {}", self.look.program)),
-            end => end,
+        let end =
+            |only: Option<&[&str]>| end_of(self.command(only).env("LEASEHOLD_MUTANT", number.to_string()), patience);
+        let mut ended = end(tests.as_deref())?;
+        if let End::Noticed(by) = &ended
+            && self.subject.asks_twice
+            && end(Some(&[by]))? == End::Survived
+        {
+            ended = end(tests.as_deref())?;
         }
+        Ok(match ended {
+            End::Noticed(test) => End::Noticed(format!("{test} of {}", self.look)),
+            ended => ended,
+        })
     }
 
-    /// Runs one test or all on the right code, and returns the changed functions that were reached.
-    fn traced(&self, name: &str, test: Option<&str>) -> Result<(End, BTreeSet<usize>), String> {
-        let reached = self.subject.target.join("reach").join(name);
+    /// Runs some tests or all on the right code, and returns the changed functions that were reached.
+    fn traced(&self, name: &str, only: Option<&[&str]>) -> Result<(End, BTreeSet<usize>), String> {
+        let reached = self.subject.copy.target.join("reach").join(name);
         write(&reached, "")?;
-        let environment = (REACHED, reached.to_string_lossy().into_owned());
-        let only = test.map(|test| [test]);
-        let end = self.end(&environment, only.as_ref().map(|only| &only[..]), PATIENCE)?;
+        let end = end_of(self.command(only).env("LEASEHOLD_REACHED", &reached), PATIENCE)?;
         Ok((end, read(&reached)?.lines().filter_map(|line| line.parse().ok()).collect()))
     }
 
-    /// The names of the tests.
-    fn tests(&self) -> Result<Vec<String>, String> {
-        let listed = self.command(None).arg("--list").output();
-        let listed = listed.map_err(|failure| format!("{}: {failure}", self.look.program))?;
-        Ok(names(&String::from_utf8_lossy(&listed.stdout)))
-    }
-
-    /// Runs the tests, all or only these.
-    fn end(&self, environment: &(&str, String), only: Option<&[&str]>, patience: Duration) -> Result<End, String> {
-        end_of(self.command(only).env(environment.0, &environment.1), patience)
-    }
-
+    /// The command that runs the tests, all or only these.
     fn command(&self, only: Option<&[&str]>) -> Command {
         let Self { subject, look, program, .. } = self;
         let mut command = Command::new("sh");
@@ -128,8 +111,8 @@ impl<'s> Run<'s> {
         if only.is_none() {
             command.args(look.filter);
         }
-        Part(look.program.tests).select(&mut command, only);
-        command.current_dir(subject.tree.join(look.program.folder));
+        Part(look.tests).select(&mut command, only);
+        command.current_dir(subject.copy.tree.join(look.folder));
         command.env("RUST_MIN_STACK", STACK).envs(look.environment.iter().cloned());
         command
     }
@@ -137,6 +120,6 @@ impl<'s> Run<'s> {
 
 impl fmt::Display for Run<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}: {} s, {} functions", self.look.program, self.took.as_secs(), self.reached.len())
+        write!(f, "{}: {} s, {} functions", self.look, self.took.as_secs(), self.reached.len())
     }
 }

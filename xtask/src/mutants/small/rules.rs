@@ -73,16 +73,13 @@ pub(super) const STATE: &[Rule] = rules! {
 
 #[cfg(test)]
 mod tests {
-    use std::fs;
-
     use super::*;
-    use crate::workspace::root;
+    use crate::workspace::{read, root};
 
     #[test]
     fn every_rule_stands_once_in_its_file() {
         for rule in STATE {
-            let text =
-                fs::read_to_string(root().join("crates/core/src/engine/state").join(rule.file)).expect(rule.file);
+            let text = read(&root().join("crates/core/src/engine/state").join(rule.file)).unwrap();
             assert_eq!(text.matches(rule.right).count(), 1, "{}: {}", rule.file, rule.right);
         }
     }

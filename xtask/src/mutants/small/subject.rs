@@ -1,17 +1,15 @@
 //! What is changed, where that is built, and which tests have to notice.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::fmt;
-use std::fs;
-use std::io;
-use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::path::Path;
 use std::time::Duration;
 
 use super::equivalent::Equivalent;
 use super::rules::Rule;
+use crate::mutants::copy::Copy;
 use crate::test_program::{Part, TestProgram};
-use crate::workspace::cargo;
+use crate::workspace::{files, root};
 
 /// The functions that read the number of the active mutant from the environment, and that write down which changed functions
 /// are reached. They are added to the changed crate.
@@ -39,25 +37,12 @@ pub(crate) fn mutant(function: usize) -> usize {
 /// What a changed crate allows: its arms are made by a program.
 const ALLOWED: &str = "#![allow(warnings, arithmetic_overflow, unconditional_panic)]\n";
 
-/// A program of tests: the folder of its package in the copy, and the name of the tests (`lib` for unit tests).
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) struct Program {
+/// One run of tests on a mutant.
+#[derive(Debug)]
+pub(super) struct Look {
+    /// The folder of the package, and the name of the tests (`lib` for unit tests).
     pub(super) folder: &'static str,
     pub(super) tests: &'static str,
-}
-
-impl fmt::Display for Program {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} {}", self.folder, self.tests)
-    }
-}
-
-pub(super) type Programs = BTreeMap<Program, PathBuf>;
-
-/// One run of tests on a mutant.
-#[derive(Clone, Debug)]
-pub(super) struct Look {
-    pub(super) program: Program,
     /// The words by which the program chooses tests.
     pub(super) filter: &'static [&'static str],
     pub(super) environment: Vec<(&'static str, String)>,
@@ -65,31 +50,25 @@ pub(super) struct Look {
     pub(super) thorough: bool,
 }
 
-/// How a mutant is told from one that hangs: it takes this factor longer than the right code, and longer than this time.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Patience {
-    pub(super) slower: u32,
-    pub(super) least: Duration,
+impl fmt::Display for Look {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} {}", self.folder, self.tests)
+    }
 }
 
 /// Code that is changed in a copy, and what has to notice.
 #[derive(Debug)]
 pub(super) struct Subject {
-    /// The copy of the workspace, or of one package.
-    pub(super) tree: PathBuf,
-    /// The folder from which the changed files come, under the same names.
-    pub(super) originals: PathBuf,
-    pub(super) target: PathBuf,
-    pub(super) incremental: bool,
+    pub(super) copy: Copy,
     pub(super) features: &'static [&'static str],
-    pub(super) package: &'static str,
-    /// The root of the changed crate, and the folder of the changed files, in the copy.
-    pub(super) root: &'static str,
-    pub(super) sources: &'static str,
-    /// Files in that folder that are not changed.
-    pub(super) left_out: &'static [&'static str],
+    pub(super) package: String,
+    /// The root of the changed crate, and the folder of the changed files.
+    pub(super) root: String,
+    pub(super) sources: String,
     pub(super) looks: Vec<Look>,
-    pub(super) patience: Patience,
+    /// How a mutant is told from one that hangs: it takes this factor longer than the right code, and longer than this time.
+    pub(super) slower: u32,
+    pub(super) least: Duration,
     /// Whether tests that fail have to do so again, because a busy machine may have disturbed them.
     pub(super) asks_twice: bool,
     /// How many mutants run at the same time, for each processor.
@@ -103,104 +82,67 @@ pub(super) struct Subject {
 
 impl Subject {
     /// The names of the Rust files in the folder of the changed files, from there on.
-    pub(super) fn files(&self) -> Result<Vec<String>, String> {
-        let mut names = Vec::new();
-        let folder = self.originals.join(self.sources);
-        sources(&folder, &folder, &mut names).map_err(|failure| format!("{}: {failure}", folder.display()))?;
-        Ok(names)
+    pub(super) fn files(&self) -> Vec<String> {
+        let folder = root().join(&self.sources);
+        let rust = files(&folder).into_iter().filter(|file| is_rust(file));
+        let mut names: Vec<_> =
+            rust.filter_map(|file| file.strip_prefix(&folder).ok()?.to_str().map(str::to_owned)).collect();
+        names.sort();
+        names
     }
 
-    /// A file of that folder as it is before any change.
-    pub(super) fn original(&self, name: &str) -> Result<String, String> {
-        read(&self.originals.join(self.sources).join(name))
-    }
-
-    /// Writes a file of that folder into the copy, unless it is there already: cargo would build it again.
+    /// Writes a file of that folder into the copy.
     pub(super) fn write(&self, name: &str, text: &str) -> Result<(), String> {
-        let path = self.tree.join(self.sources).join(name);
-        let text = if path == self.tree.join(self.root) { root(text) } else { text.to_owned() };
-        if read(&path).is_ok_and(|there| there == text) { Ok(()) } else { write(&path, &text) }
+        let name = format!("{}/{name}", self.sources);
+        let text = if name == self.root { root_of_changed(text) } else { text.to_owned() };
+        self.copy.write(&name, in_one_program(&text).as_bytes())
     }
 
     /// Checks the changed crate alone, which is sooner done than to build the tests. Returns what the compiler said, with one
     /// error a line, and whether it was content.
     pub(super) fn check(&self) -> Result<(String, bool), String> {
-        self.cargo(&["check", "--lib", "-p", self.package])
+        self.cargo(&["check", "--lib", "-p", &self.package])
     }
 
-    /// Builds the tests. Returns the same, and the programs if they were built.
-    pub(super) fn build(&self) -> Result<(String, Option<Programs>), String> {
+    /// Builds the tests. Returns the same.
+    pub(super) fn build(&self) -> Result<(String, bool), String> {
+        let packages: BTreeSet<_> =
+            self.looks.iter().map(|look| look.folder.replace("crates/", "leasehold-")).collect();
+        let tests: BTreeSet<_> = self.looks.iter().map(|look| Part(look.tests).target()).collect();
         let mut arguments = vec!["test", "--no-run"];
-        let wanted: BTreeSet<_> = self.looks.iter().map(|look| look.program).collect();
-        let packages: BTreeSet<_> = wanted.iter().map(|program| package(program.folder, self.package)).collect();
-        let tests: BTreeSet<_> = wanted.iter().map(|program| Part(program.tests).program()).collect();
-        for package in &packages {
-            arguments.extend(["-p", package]);
-        }
-        for tests in tests {
-            if tests == "lib" { arguments.push("--lib") } else { arguments.extend(["--test", tests]) }
-        }
-        let (said, built) = self.cargo(&arguments)?;
-        if !built {
-            return Ok((said, None));
-        }
-        let programs: Programs = said.lines().flat_map(|line| self.programs(line, &wanted)).collect();
-        match wanted.iter().find(|program| !programs.contains_key(program)) {
-            Some(missing) => Err(format!("{}: there are no tests {}", missing.folder, missing.tests)),
-            None => Ok((said, Some(programs))),
-        }
-    }
-
-    /// Reads a message of cargo about a program that it built: it has several of the wanted tests.
-    fn programs(&self, message: &str, wanted: &BTreeSet<Program>) -> Vec<(Program, PathBuf)> {
-        let Some(built) = TestProgram::read(message) else { return Vec::new() };
-        let is_in = |program: &&Program| {
-            built.folder == self.tree.join(program.folder) && Part(program.tests).program() == built.tests
-        };
-        wanted.iter().filter(is_in).map(|program| (*program, built.executable.clone())).collect()
+        arguments.extend(packages.iter().flat_map(|package| ["-p", package]));
+        arguments.extend(tests.into_iter().flatten());
+        self.cargo(&arguments)
     }
 
     fn cargo(&self, arguments: &[&str]) -> Result<(String, bool), String> {
-        let failure = |failure| format!("cargo {}: {failure}", arguments[0]);
-        let mut command: Command = cargo();
+        let mut command = self.copy.cargo();
         command.args(arguments).args(self.features).arg("--message-format=json-diagnostic-short");
-        command.current_dir(&self.tree).env("CARGO_TARGET_DIR", &self.target);
-        command.env("CARGO_INCREMENTAL", if self.incremental { "1" } else { "0" });
-        let done = command.stdout(Stdio::piped()).stderr(Stdio::piped()).output().map_err(failure)?;
+        let done = command.output().map_err(|failure| format!("cargo {}: {failure}", arguments[0]))?;
         let said = String::from_utf8_lossy(&done.stderr).into_owned() + &String::from_utf8_lossy(&done.stdout);
         Ok((said, done.status.success()))
     }
+
+    /// Of the programs that were built, the one of this look.
+    pub(super) fn program_of<'p>(&self, look: &Look, built: &'p [TestProgram]) -> Option<&'p Path> {
+        let is_it = |program: &&TestProgram| {
+            program.folder == self.copy.tree.join(look.folder) && program.tests == Part(look.tests).program()
+        };
+        built.iter().find(is_it).map(|program| program.executable.as_path())
+    }
 }
 
-/// The package in a folder of the workspace, or the one that is its own workspace.
-fn package(folder: &str, alone: &str) -> String {
-    folder.strip_prefix("crates/").map_or_else(|| alone.to_owned(), |name| format!("leasehold-{name}"))
+pub(super) fn is_rust(file: &Path) -> bool {
+    file.extension().is_some_and(|kind| kind == "rs")
 }
 
 /// The root of a changed crate: with what its arms need.
-pub(super) fn root(text: &str) -> String {
+pub(super) fn root_of_changed(text: &str) -> String {
     let lines: Vec<_> = text.lines().filter(|line| !line.starts_with("#![doc")).collect();
     [ALLOWED, &lines.join("\n"), WHICH].concat()
 }
 
-fn sources(root: &Path, folder: &Path, names: &mut Vec<String>) -> io::Result<()> {
-    for entry in fs::read_dir(folder)? {
-        let path = entry?.path();
-        if path.is_dir() {
-            sources(root, &path, names)?;
-        } else if path.extension().is_some_and(|kind| kind == "rs") {
-            names.extend(path.strip_prefix(root).ok().and_then(Path::to_str).map(str::to_owned));
-        }
-    }
-    Ok(())
-}
-
-pub(super) fn read(path: &Path) -> Result<String, String> {
-    fs::read_to_string(path).map_err(|failure| format!("{}: {failure}", path.display()))
-}
-
-pub(super) fn write(path: &Path, text: &str) -> Result<(), String> {
-    let folder = path.parent().unwrap_or(path);
-    let written = fs::create_dir_all(folder).and_then(|()| fs::write(path, text));
-    written.map_err(|failure| format!("{}: {failure}", path.display()))
+/// The search through the states of the engine is otherwise in another program than the unit tests.
+fn in_one_program(text: &str) -> String {
+    text.replace("all(test, leasehold_search)", "test").replace("all(test, not(leasehold_search))", "test")
 }

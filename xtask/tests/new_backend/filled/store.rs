@@ -3,7 +3,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, LazyLock, Mutex, PoisonError};
 use std::time::Duration;
 
-use leasehold_core::{Clock, Error, ErrorKind, MemoryBackend, Namespace, Result};
+use leasehold_core::{Backend, Clock, Error, ErrorKind, LeaseStatus, MemoryBackend, Namespace, Renewal, Result};
 
 /// The stores of this process, by address.
 static STORES: LazyLock<Mutex<HashMap<String, MemoryBackend>>> = LazyLock::new(Mutex::default);
@@ -30,5 +30,9 @@ impl Store {
     pub(crate) fn memory(&self) -> Result<&MemoryBackend> {
         let closed = self.closed.load(Ordering::SeqCst);
         if closed { Err(Error::new(ErrorKind::Closed, "ask the store")) } else { Ok(&self.memory) }
+    }
+
+    pub(crate) async fn renew_one(&self, renewal: Renewal) -> Result<LeaseStatus> {
+        self.memory()?.renew(&[renewal], Self::ANSWERS_WITHIN).await.remove(0)
     }
 }
