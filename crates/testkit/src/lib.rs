@@ -24,6 +24,8 @@ mod authority;
 #[cfg(feature = "harness")]
 mod faulty;
 #[cfg(feature = "harness")]
+mod store;
+#[cfg(feature = "harness")]
 mod together;
 
 #[cfg(feature = "harness")]
@@ -46,7 +48,9 @@ pub use crate::harness::{Async, Body, Outcome, Sync, Test, Way, completion, run}
 #[cfg(feature = "harness")]
 pub use crate::harness::{if_deep, this_program};
 #[cfg(feature = "harness")]
-pub use crate::together::claim_each_for_two;
+pub use crate::store::Store;
+#[cfg(feature = "harness")]
+pub use crate::together::{claim_each_for_two, crowd, crowd_of_both, readers_life, whole_life};
 #[cfg(feature = "harness")]
 pub use crate::waiting::eventually;
 pub use crate::waiting::{Deadline, PATIENCE, eventually_some};

@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use futures::future::join_all;
 use leasehold_etcd::{
-    Attempt, Backed, Backend, Claim, Clock, ErrorKind, Etcd, EtcdBackend, FencingToken, GrantRef, LeaseStatus, Mode,
-    OwnerId, Renewal, Result,
+    Attempt, Backed, Backend, Claim, ErrorKind, Etcd, EtcdBackend, FencingToken, GrantRef, LeaseStatus, Mode, OwnerId,
+    Renewal, Result,
 };
 use leasehold_testkit::etcd::Cluster;
 use leasehold_testkit::{PATIENCE, eventually, test};
@@ -109,33 +109,6 @@ async fn a_forced_release_in_two_rounds_names_all() {
         changed > 0
     };
     eventually("some were changed between the rounds", in_two_rounds).await;
-}
-
-/// As a lease is not longer than was asked for, if it is used again a moment before its granting is too long ago.
-#[test(multi_thread, server)]
-async fn a_lease_that_is_used_again_lasts_from_then_on() {
-    const SHORT: Duration = Duration::from_secs(2);
-    let cluster = Cluster::one(&[]).await;
-    let ours = Etcd::connect(&cluster.url()).await.unwrap();
-    let (backend, clock) = (ours.engine().backend(), Clock::system());
-    for _ in 0..3 {
-        let first = granted(backend, "first", Mode::Exclusive, SHORT).await;
-        tokio::time::sleep(Duration::from_millis(900)).await;
-        backend.release(&first).await.unwrap();
-        let sent = clock.now();
-        let second = granted(backend, "second", Mode::Exclusive, SHORT).await;
-        while clock.now().since(sent) < SHORT {
-            let asked = clock.now();
-            let held = backend.inspect(&second.key).await.unwrap();
-            let is_in_time = asked.since(sent) >= SHORT || clock.now().since(sent) >= SHORT;
-            assert!(
-                is_in_time || held.holders.len() == 1,
-                "it ended {:?} after it was asked for",
-                clock.now().since(sent)
-            );
-            tokio::time::sleep(Duration::from_millis(5)).await;
-        }
-    }
 }
 
 /// As after an answer that was lost.

@@ -5,42 +5,13 @@ use std::time::Duration;
 use futures::FutureExt;
 use futures::future::join_all;
 use leasehold_etcd::{
-    Admin, Attempt, Backed, Backend, Claim, ErrorKind, Etcd, FencingToken, GrantRef, Health, KIND, LeaseStatus,
-    LocalHandoff, LockOptions, Locker, LockerExt, Mode, Notification, OwnerId, RwLockerExt,
+    Admin, Attempt, Backed, Backend, Claim, ErrorKind, Etcd, Health, KIND, LeaseStatus, LocalHandoff, LockerExt, Mode,
+    Notification,
 };
 use leasehold_testkit::etcd::Cluster;
-use leasehold_testkit::{PATIENCE, claim_each_for_two, eventually, test};
+use leasehold_testkit::{PATIENCE, claim_each_for_two, eventually, readers_life, test, whole_life};
 
 use crate::clients::{clients, count, key, leases, patient, take};
-
-/// All that can happen to a key.
-async fn whole_life([ours, theirs]: &[Etcd; 2], name: &str) {
-    let options = patient().label("who").reason("why");
-    let writer = ours.acquire(&key(name), &options).await.unwrap().unwrap();
-    let seen = theirs.inspect(&key(name)).await.unwrap();
-    assert_eq!(seen.holders[0].label.as_deref(), Some("who"));
-    writer.renew().await.unwrap();
-    let waiter = tokio::spawn({
-        let (theirs, name) = (theirs.clone(), name.to_owned());
-        async move { take(&theirs, &name, Duration::from_secs(60)).await }
-    });
-    eventually("it waits", async || {
-        let line = theirs.engine().backend().list(name, None).await.unwrap();
-        line.keys[0].holders.len() == 1 && !waiter.is_finished()
-    })
-    .await;
-    let reader = writer.downgrade(&options).await.unwrap();
-    assert_eq!(theirs.list(name, None).await.unwrap().keys[0].holders[0].mode, Mode::Shared);
-    reader.release().await.unwrap();
-    let detached = waiter.await.unwrap().detach().unwrap();
-    let attached = ours.attach(&detached, &LockOptions::new()).await.unwrap().unwrap();
-    assert_eq!(theirs.force_release(&key(name)).await.unwrap().holders.len(), 1);
-    drop(attached);
-    let beside = [ours.read(name).await.unwrap(), theirs.read(name).await.unwrap()];
-    for reader in beside {
-        reader.release().await.unwrap();
-    }
-}
 
 #[test(multi_thread, server)]
 async fn a_user_needs_the_rights_that_the_readme_names_and_no_more() {
@@ -64,7 +35,9 @@ async fn a_user_needs_the_rights_that_the_readme_names_and_no_more() {
     }
     cluster.control(&["auth", "enable"]).await.unwrap();
 
-    whole_life(&clients(&url("app:hunter2%2F@", "billing")).await, "k").await;
+    let [ours, theirs] = clients(&url("app:hunter2%2F@", "billing")).await;
+    whole_life(&ours, &theirs, "k").await;
+    readers_life(&ours, &theirs, "k").await;
     assert!(refused(url("app:hunter2%2F@", "other")).await.contains("lacks the rights"));
     assert!(refused(url("app:hunter2wrong@", "billing")).await.contains("check user and password"));
     assert!(refused(url("", "billing")).await.contains("wants a user"));
@@ -147,24 +120,6 @@ async fn a_history_that_nobody_compacts_is_found_and_the_cure_ends_it() {
     cluster.control(&compact).await.unwrap();
     let cured = found().await;
     assert_eq!(cured.health, Health::Well, "{cured:?}");
-}
-
-#[test(multi_thread, server)]
-async fn a_release_without_ownership_changes_nothing() {
-    let cluster = Cluster::one(&[]).await;
-    let [ours, theirs] = clients(&cluster.url()).await;
-    let writer = theirs.lock("k").await.unwrap();
-    let reader = theirs.read("r").await.unwrap();
-    let before = cluster.control(&["get", "leasehold/", "--prefix", "--write-out=fields"]).await.unwrap();
-    for (name, mode) in [("k", Mode::Exclusive), ("k", Mode::Shared), ("r", Mode::Shared), ("r", Mode::Exclusive)] {
-        let epoch = theirs.inspect(&key(name)).await.unwrap().holders[0].token.map(FencingToken::epoch);
-        let stranger = GrantRef { key: key(name), owner: OwnerId::random(), mode, epoch };
-        assert_eq!(ours.engine().backend().release(&stranger).await.unwrap(), LeaseStatus::NotHeld);
-    }
-    let after = cluster.control(&["get", "leasehold/", "--prefix", "--write-out=fields"]).await.unwrap();
-    assert_eq!(after, before);
-    writer.release().await.unwrap();
-    reader.release().await.unwrap();
 }
 
 #[test(multi_thread, server)]

@@ -1,44 +1,17 @@
 //! The conformance suite, with group commit and without it. `LEASEHOLD_TEST_MYSQL` has the URL of a database in which tables may be created.
 
-use async_trait::async_trait;
-use leasehold_core::conformance::{Fixture, Suite};
-use leasehold_core::{Capabilities, Result};
+use leasehold_core::conformance::Suite;
 use leasehold_mysql_rw::{MysqlRw, MysqlRwBackend};
-use leasehold_testkit::if_deep;
-
-const VARIABLE: &str = "LEASEHOLD_TEST_MYSQL";
-
-#[derive(Clone)]
-struct Mysql {
-    url: Option<String>,
-    group_commit: bool,
-}
-
-#[async_trait]
-impl Fixture for Mysql {
-    type Backend = MysqlRwBackend;
-
-    fn capabilities(&self) -> Capabilities {
-        MysqlRw::claims()
-    }
-
-    async fn available(&self) -> std::result::Result<(), String> {
-        let url = self.url.as_ref().ok_or_else(|| format!("{VARIABLE} is not set"))?;
-        MysqlRw::migrate(url).await.map_err(|error| format!("{error:?}"))
-    }
-
-    async fn connect(&self, namespace: &str) -> Result<MysqlRwBackend> {
-        let url = self.url.clone().unwrap_or_default();
-        MysqlRw::builder().url(url).namespace(namespace).group_commit(self.group_commit).backend().await
-    }
-
-    fn steps_are_atomic(&self) -> bool {
-        false
-    }
-}
+use leasehold_testkit::{Store, if_deep};
 
 pub(crate) fn suite() -> Suite {
-    let server = Mysql { url: std::env::var(VARIABLE).ok(), group_commit: true };
-    let variants = [("group_commit_off", Mysql { group_commit: false, ..server.clone() })];
-    Suite::shared([("", server)].into_iter().chain(if_deep(variants)))
+    Suite::shared([("", mysql(true))].into_iter().chain(if_deep([("group_commit_off", mysql(false))])))
+}
+
+fn mysql(group_commit: bool) -> Store<MysqlRwBackend> {
+    let server = Store::named_by("LEASEHOLD_TEST_MYSQL", MysqlRw::claims(), move |url, namespace| {
+        let builder = MysqlRw::builder().url(url).namespace(namespace).group_commit(group_commit);
+        Box::pin(async move { builder.backend().await })
+    });
+    server.prepared(|url| Box::pin(async move { MysqlRw::migrate(&url).await })).steps_are_not_atomic()
 }

@@ -7,8 +7,8 @@ use std::time::Duration;
 use crate::sql::{Statements, readers_of};
 use leasehold_mysql::{Step, TableName, Value, named};
 use leasehold_mysql_rw::{
-    Admin, Attempt, Backend, Claim, ErrorKind, LeaseStatus, LockKey, LockOptions, Mode, MysqlRw, OwnerId,
-    ReleaseOutcome, Renewal, RwLockerExt, Wait,
+    Admin, Attempt, Backend, Claim, ErrorKind, LeaseStatus, LockKey, LockOptions, Mode, MysqlRw, OwnerId, Renewal,
+    RwLockerExt, Wait,
 };
 use leasehold_testkit::mysql::steps::claim;
 use leasehold_testkit::mysql::{Server, cost};
@@ -36,39 +36,6 @@ async fn a_readers_cycle_takes_three_statements() {
     // The queries for the status are counted, too.
     let asking = server.status("Questions").await - after;
     assert_eq!(after - before, 300 + asking, "draw, admission and release");
-}
-
-#[test(multi_thread, server)]
-async fn a_writer_becomes_a_reader_without_a_gap() {
-    let server = Server::needed(&[]).await;
-    let ours = migrated(&server).await;
-    let theirs = MysqlRw::connect(&server.url()).await.unwrap();
-    let writer = ours.write("k").await.unwrap();
-    // Writers here and elsewhere wait all the while: one that is granted in between shows a gap.
-    let waiters: Vec<_> = [ours.clone(), theirs.clone()]
-        .into_iter()
-        .map(|client| tokio::spawn(async move { client.write("k").await.unwrap().fencing_token() }))
-        .collect();
-    let token = writer.fencing_token();
-    let reader = writer.downgrade(&LockOptions::new().reason("now reading")).await.unwrap();
-    assert!(reader.fencing_token() > token);
-    let seen = theirs.inspect(reader.key()).await.unwrap();
-    assert_eq!(seen.holders.len(), 1);
-    assert_eq!((seen.holders[0].mode, seen.holders[0].token), (Mode::Shared, reader.fencing_token()));
-    assert_eq!(seen.holders[0].reason.as_deref(), Some("now reading"));
-    reader.renew().await.unwrap();
-    let token = reader.fencing_token();
-    assert_eq!(reader.release().await.unwrap(), ReleaseOutcome::Released);
-    for waiter in waiters {
-        assert!(waiter.await.unwrap() > token);
-    }
-
-    let evicted = ours.write("k").await.unwrap();
-    theirs.force_release(evicted.key()).await.unwrap();
-    let refused = evicted.downgrade(&LockOptions::new()).await.unwrap_err();
-    assert!(matches!(refused.kind(), ErrorKind::Lost(_)), "{refused}");
-    drop(theirs.try_write("k").await.unwrap().expect("nothing is left behind"));
-    ours.close().await;
 }
 
 #[test(server)]
@@ -257,40 +224,6 @@ async fn a_cancelled_read_that_commits_later_leaves_no_reader() {
         other.query_drop("COMMIT").await.unwrap();
         let writer = theirs.write_for("k", Duration::from_secs(1)).await;
         writer.expect("a phantom reads").release().await.unwrap();
-    }
-}
-
-#[test(server)]
-async fn a_reader_whose_claim_is_repeated_is_granted_only_with_a_lease() {
-    let server = Server::needed(&[]).await;
-    let (locks, minute) = (migrated(&server).await, Duration::from_secs(60));
-    let store = MysqlRw::builder().url(server.url()).backend().await.unwrap();
-    for forced in [true, false] {
-        let reader = Claim { mode: Mode::Shared, ..claim(&format!("k{forced}"), Duration::from_secs(2)) };
-        let Attempt::Granted { epoch } = store.try_acquire(&reader).await.unwrap() else { panic!("it is free") };
-        assert_eq!(store.try_acquire(&reader).await.unwrap(), Attempt::Granted { epoch }, "the same while it holds");
-        if forced {
-            assert_eq!(store.force_release(&reader.key, None).await.unwrap().holders.len(), 1);
-        }
-        while !store.inspect(&reader.key).await.unwrap().holders.is_empty() {
-            tokio::time::sleep(Duration::from_millis(20)).await;
-        }
-        let again =
-            store.try_acquire(&Claim { ttl: minute, label: Some("anew".into()), ..reader.clone() }).await.unwrap();
-        let seen = store.inspect(&reader.key).await.unwrap().holders;
-        let renewal = Renewal { grant: reader.grant(None), ttl: minute };
-        let renewed = store.renew(&[renewal], Step::LIMIT).await.remove(0).unwrap();
-        if forced {
-            assert_eq!(again, Attempt::Busy { retry_in: None }, "what an operator took is granted again");
-            assert_eq!((seen.len(), renewed), (0, LeaseStatus::ForceReleased), "its release by force is reported");
-            assert!(locks.try_write(&reader.key).await.unwrap().is_some(), "it is in the way");
-        } else {
-            let Attempt::Granted { epoch: newer } = again else { panic!("{again:?}") };
-            assert!(newer > epoch, "a lease that ran out is brought back");
-            assert!(seen[0].remaining > Some(Duration::from_secs(9)), "granted without a lease: {seen:?}");
-            assert_eq!((seen[0].label.as_deref(), renewed), (Some("anew"), LeaseStatus::Held));
-            assert!(locks.try_write(&reader.key).await.unwrap().is_none(), "a writer beside a reader");
-        }
     }
 }
 

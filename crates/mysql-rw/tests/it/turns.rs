@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use leasehold_mysql_rw::{MysqlRw, RwLockerExt};
 use leasehold_testkit::mysql::Server;
-use leasehold_testkit::{Proxy, needs_or_why, test};
+use leasehold_testkit::{Proxy, test};
 use tokio::task::JoinSet;
 use tokio::time::sleep;
 
@@ -71,7 +71,7 @@ async fn reads(url: &str, writers: &Writers, times: usize) -> Vec<usize> {
 
 #[test(multi_thread, server)]
 async fn a_reader_waits_for_two_writers_elsewhere_at_most() {
-    let server = needs_or_why("MariaDB or MySQL", Server::start(&[]).await);
+    let server = Server::needed(&[]).await;
     MysqlRw::migrate(&server.url()).await.unwrap();
     let url = server.url();
     let writers = Writers::start(&server, 1, 4).await;
@@ -87,7 +87,7 @@ async fn a_reader_waits_for_two_writers_elsewhere_at_most() {
 
 #[test(multi_thread, server)]
 async fn a_reader_far_away_waits_for_the_writers_of_four_round_trips_besides() {
-    let server = needs_or_why("MariaDB or MySQL", Server::start(&[]).await);
+    let server = Server::needed(&[]).await;
     MysqlRw::migrate(&server.url()).await.unwrap();
     let (address, near) = (Proxy::start(server.port()), server.url());
     let writers = Writers::start(&server, 8, 1).await;

@@ -1,14 +1,11 @@
 //! What the advisory queue does for waiters, and that nothing depends on it, on a private server.
 
-use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use leasehold_mysql_unique::{
-    Capability, LocalHandoff, LockKey, LockOptions, Locker, LockerExt, LossReason, MysqlUnique, Wait,
-};
+use leasehold_mysql_unique::{Capability, LocalHandoff, LockKey, LockOptions, Locker, LockerExt, MysqlUnique, Wait};
 use leasehold_testkit::mysql::Server;
-use leasehold_testkit::{Proxy, eventually, needs_or_why, test};
+use leasehold_testkit::{crowd, eventually, test};
 use mysql_async::prelude::Queryable;
 use tokio::task::{JoinHandle, JoinSet};
 use tokio::time::sleep;
@@ -73,32 +70,13 @@ async fn is_used(server: &Server, name: &str) -> bool {
     user.unwrap().is_some()
 }
 
-/// Takes one key with all lockers at once, `times` times each, and checks that never two hold it.
-async fn crowd(lockers: &[MysqlUnique], key: &str, times: usize) {
-    let inside = Arc::new(AtomicUsize::new(0));
-    let mut tasks = JoinSet::new();
-    for locks in lockers {
-        let (locks, key, inside) = (locks.clone(), LockKey::new(key).unwrap(), Arc::clone(&inside));
-        tasks.spawn(async move {
-            for _ in 0..times {
-                let guard = locks.acquire(&key, &patient()).await.unwrap().expect("it becomes free");
-                assert_eq!(inside.fetch_add(1, Ordering::SeqCst), 0, "two at once");
-                tokio::task::yield_now().await;
-                inside.fetch_sub(1, Ordering::SeqCst);
-                drop(guard.release().await);
-            }
-        });
-    }
-    tasks.join_all().await;
-}
-
 #[test(multi_thread, server)]
 async fn an_acquisition_takes_four_statements_on_a_busy_key_and_two_on_another() {
-    let server = needs_or_why("MariaDB or MySQL", Server::start(&[]).await);
+    let server = Server::needed(&[]).await;
     let lockers = [locker(&server, "").await, locker(&server, "").await];
-    crowd(&lockers, "k", 20).await;
+    crowd(&lockers, "k", lockers.len(), 20).await;
     let before = server.status("Questions").await;
-    crowd(&lockers, "k", 200).await;
+    crowd(&lockers, "k", lockers.len(), 200).await;
     let (count, spent) = (2 * 200, server.status("Questions").await - before);
     // When the machine stalls, a waiter looks whether the advisory lock was lost.
     assert!(spent <= count * 4 + count / 10, "{spent} statements for {count} acquisitions");
@@ -116,7 +94,7 @@ async fn an_acquisition_takes_four_statements_on_a_busy_key_and_two_on_another()
 #[test(multi_thread, server)]
 async fn clients_take_turns_in_the_order_in_which_they_came() {
     const CLIENTS: usize = 8;
-    let server = needs_or_why("MariaDB or MySQL", Server::start(&[]).await);
+    let server = Server::needed(&[]).await;
     let first = locker(&server, "").await;
     let (guard, _) = queued_guard(&first, &locker(&server, "").await, &server, "k").await;
     let turns = Arc::new(Mutex::new(Vec::new()));
@@ -145,7 +123,7 @@ async fn clients_take_turns_in_the_order_in_which_they_came() {
 
 #[test(server)]
 async fn waiters_send_hardly_any_claims() {
-    let server = needs_or_why("MariaDB or MySQL", Server::start(&[]).await);
+    let server = Server::needed(&[]).await;
     let (ours, theirs) = (locker(&server, "").await, locker(&server, "").await);
     assert!(ours.capabilities().has(Capability::Wakeup) && !MysqlUnique::claims().has(Capability::Wakeup));
     let (guard, _) = queued_guard(&ours, &theirs, &server, "k").await;
@@ -158,77 +136,14 @@ async fn waiters_send_hardly_any_claims() {
     waiter.await.unwrap();
 }
 
-#[test(server)]
-async fn a_waiter_whose_connection_broke_queues_again_instead_of_polling() {
-    let server = needs_or_why("MariaDB or MySQL", Server::start(&[]).await);
-    // With one connection only, which the lost advisory lock has to have given back.
-    let (ours, theirs) = (locker(&server, "").await, locker(&server, "&pool_max=1").await);
-    let (guard, _) = queued_guard(&ours, &theirs, &server, "k").await;
-    eventually("nobody waits any more", || async { waiting(&server).await.is_empty() }).await;
-    let waiter = waits(&theirs, &server, "k").await;
-    let lost = waiting(&server).await[0].0;
-    server.sql(&[&format!("KILL CONNECTION {lost}")]).await;
-    eventually("it waits for another advisory lock", || async {
-        waiting(&server).await.iter().any(|(id, _)| *id != lost)
-    })
-    .await;
-    let before = server.status("Com_insert").await;
-    sleep(Duration::from_secs(2)).await;
-    let asked = server.status("Com_insert").await - before;
-    assert!(asked <= 8, "asked {asked} times in two seconds");
-    guard.release().await.unwrap();
-    waiter.await.unwrap();
-}
-
-#[test(multi_thread, server)]
-async fn a_connection_that_is_killed_costs_latency_and_nothing_else() {
-    let server = needs_or_why("MariaDB or MySQL", Server::start(&[]).await);
-    let (ours, theirs) = (locker(&server, "").await, locker(&server, "").await);
-    // The connection of a waiter.
-    let (guard, name) = queued_guard(&ours, &theirs, &server, "k").await;
-    let waiter = waits(&theirs, &server, "k").await;
-    for (id, _) in waiting(&server).await {
-        server.sql(&[&format!("KILL CONNECTION {id}")]).await;
-    }
-    guard.release().await.unwrap();
-    waiter.await.unwrap();
-
-    // The connection of the holder: the next waiter gets the advisory lock, and still finds the key held.
-    let (guard, _) = queued_guard(&ours, &theirs, &server, "k").await;
-    let waiter = waits(&theirs, &server, "k").await;
-    let mut session = server.session().await.unwrap();
-    let holder: Option<u64> = session.query_first(format!("SELECT IS_USED_LOCK('{name}')")).await.unwrap();
-    server.sql(&[&format!("KILL CONNECTION {}", holder.unwrap())]).await;
-    sleep(Duration::from_millis(300)).await;
-    assert!(guard.is_held() && !waiter.is_finished());
-    guard.release().await.unwrap();
-    waiter.await.unwrap();
-
-    // The connection of any waiter, at any moment.
-    let lockers = [ours, theirs, locker(&server, "").await];
-    let killer = async {
-        loop {
-            sleep(Duration::from_millis(20)).await;
-            for (id, _) in waiting(&server).await {
-                // The connection may have ended by itself.
-                drop(session.query_drop(format!("KILL CONNECTION {id}")).await);
-            }
-        }
-    };
-    tokio::select! {
-        () = crowd(&lockers, "k", 100) => {}
-        () = killer => {}
-    }
-}
-
 #[test(multi_thread, server)]
 async fn where_no_connection_is_left_waiters_poll() {
-    let server = needs_or_why("MariaDB or MySQL", Server::start(&[]).await);
+    let server = Server::needed(&[]).await;
     let lockers = [locker(&server, "&pool_max=1").await, locker(&server, "&pool_max=1").await];
     let (guard, _) = queued_guard(&lockers[0], &lockers[1], &server, "k").await;
     // Their one connection waits for the advisory lock of one key; for the other key they have to poll.
     let waiter = waits(&lockers[1], &server, "k").await;
-    crowd(&lockers, "other", 20).await;
+    crowd(&lockers, "other", lockers.len(), 20).await;
     assert!(!waiter.is_finished());
     guard.release().await.unwrap();
     waiter.await.unwrap();
@@ -236,7 +151,7 @@ async fn where_no_connection_is_left_waiters_poll() {
 
 #[test(multi_thread, server)]
 async fn beside_a_pool_of_the_caller_the_queue_has_connections_of_its_own() {
-    let server = needs_or_why("MariaDB or MySQL", Server::start(&[]).await);
+    let server = Server::needed(&[]).await;
     MysqlUnique::migrate(&server.url()).await.unwrap();
     let pool = leasehold_mysql::Pool::from_url(format!("{}&prefer_socket=false&pool_max=1", server.url())).unwrap();
     let connect =
@@ -248,76 +163,4 @@ async fn beside_a_pool_of_the_caller_the_queue_has_connections_of_its_own() {
     guard.release().await.unwrap();
     waiter.await.unwrap();
     drop(all_of_the_callers);
-}
-
-#[test(multi_thread, server)]
-async fn advisory_locks_of_a_server_that_was_left_are_given_up() {
-    let old = needs_or_why("MariaDB or MySQL", Server::start(&[]).await);
-    let new = needs_or_why("MariaDB or MySQL", Server::start(&[]).await);
-    for server in [&old, &new] {
-        MysqlUnique::migrate(&server.url()).await.unwrap();
-        server.sql(&["CREATE USER u@'%'", "GRANT ALL ON leasehold.* TO u@'%'"]).await;
-    }
-    let address = Proxy::start(old.port());
-    let url = address.url(&format!("{}&advisory_queue=true", old.url_of("u", "")));
-    let connect = || MysqlUnique::builder().url(&url).local_handoff(LocalHandoff::off()).connect();
-    let (ours, theirs) = (connect().await.unwrap(), connect().await.unwrap());
-    let (held, _) = queued_guard(&ours, &theirs, &old, "k").await;
-    let waiter = waits(&theirs, &old, "k").await;
-    // Only the refusal of another statement tells that the old server was left.
-    address.redirect(new.port());
-    old.sql(&["SET GLOBAL read_only = 1"]).await;
-    theirs.lock("other").await.unwrap().release().await.unwrap();
-    eventually("the advisory lock of the old server is given up", || async { waiting(&old).await.is_empty() }).await;
-    waiter.await.unwrap();
-    drop(held);
-}
-
-#[test(multi_thread, server)]
-async fn no_advisory_lock_is_kept_once_the_guards_have_ended() {
-    let server = needs_or_why("MariaDB or MySQL", Server::start(&[]).await);
-    let (ours, theirs) = (locker(&server, "").await, locker(&server, "").await);
-    let given_up = async |name: &str| {
-        eventually("the advisory lock is given up", || async { !is_used(&server, name).await }).await;
-        eventually("nobody waits for it", || async { waiting(&server).await.is_empty() }).await;
-    };
-    let (guard, name) = queued_guard(&ours, &theirs, &server, "released").await;
-    guard.release().await.unwrap();
-    given_up(&name).await;
-
-    let (guard, name) = queued_guard(&ours, &theirs, &server, "dropped").await;
-    drop(guard);
-    given_up(&name).await;
-
-    let (guard, name) = queued_guard(&ours, &theirs, &server, "cancelled").await;
-    let waiter = waits(&theirs, &server, "cancelled").await;
-    waiter.abort();
-    eventually("nobody waits for it", || async { waiting(&server).await.is_empty() }).await;
-    drop(guard);
-    given_up(&name).await;
-
-    // The lease is lost, and the guard still exists.
-    let (guard, name) = queued_guard(&ours, &theirs, &server, "forced").await;
-    leasehold_mysql_unique::Admin::force_release(&theirs, guard.key()).await.unwrap();
-    assert!(guard.renew().await.is_err());
-    given_up(&name).await;
-
-    // No statement tells that a lease ran out.
-    let (guard, name) = queued_guard(&ours, &theirs, &server, "expired").await;
-    let brief = patient().ttl(Duration::from_millis(500)).renew(false);
-    let next = tokio::spawn({
-        let (theirs, key) = (theirs.clone(), guard.key().clone());
-        async move { theirs.acquire(&key, &brief).await.unwrap().unwrap() }
-    });
-    eventually("it waits for the advisory lock", || async { !waiting(&server).await.is_empty() }).await;
-    guard.release().await.unwrap();
-    let lost = next.await.unwrap();
-    assert!(is_used(&server, &name).await);
-    assert_eq!(lost.lost().await, LossReason::Expired);
-    given_up(&name).await;
-
-    let (guard, name) = queued_guard(&ours, &theirs, &server, "closed").await;
-    ours.close().await;
-    assert!(guard.loss().is_some());
-    given_up(&name).await;
 }

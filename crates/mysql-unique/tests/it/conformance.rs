@@ -1,50 +1,24 @@
 //! The conformance suite on the server that `LEASEHOLD_TEST_MYSQL` names: the URL of a database in which tables may be
 //! created. It runs with the advisory queue and without it, and with group commit and without it.
 
-use async_trait::async_trait;
-use leasehold_core::conformance::{Fixture, Suite};
-use leasehold_core::{Capabilities, Capability, Result};
+use leasehold_core::Capability;
+use leasehold_core::conformance::Suite;
 use leasehold_mysql_unique::{MysqlUnique, MysqlUniqueBackend};
-use leasehold_testkit::if_deep;
-
-const VARIABLE: &str = "LEASEHOLD_TEST_MYSQL";
+use leasehold_testkit::{Store, if_deep};
 
 pub(crate) fn suite() -> Suite {
-    let server = Mysql { url: std::env::var(VARIABLE).ok(), advisory_queue: false, group_commit: true };
-    let advisory_queue = Mysql { advisory_queue: true, ..server.clone() };
-    let group_commit_off = Mysql { group_commit: false, ..server.clone() };
-    let variants = [("advisory_queue", advisory_queue), ("group_commit_off", group_commit_off)];
-    Suite::exclusive([("", server)].into_iter().chain(if_deep(variants)))
+    let variants = [("advisory_queue", mysql(true, true)), ("group_commit_off", mysql(false, false))];
+    Suite::exclusive([("", mysql(false, true))].into_iter().chain(if_deep(variants)))
 }
 
-#[derive(Clone)]
-struct Mysql {
-    url: Option<String>,
-    advisory_queue: bool,
-    group_commit: bool,
-}
-
-#[async_trait]
-impl Fixture for Mysql {
-    type Backend = MysqlUniqueBackend;
-
-    fn capabilities(&self) -> Capabilities {
-        let claims = MysqlUnique::claims();
-        if self.advisory_queue { claims.with(Capability::Wakeup) } else { claims }
-    }
-
-    async fn available(&self) -> std::result::Result<(), String> {
-        let url = self.url.as_ref().ok_or_else(|| format!("{VARIABLE} is not set"))?;
-        MysqlUnique::migrate(url).await.map_err(|error| format!("{error:?}"))
-    }
-
-    async fn connect(&self, namespace: &str) -> Result<MysqlUniqueBackend> {
-        let url = self.url.clone().unwrap_or_default();
-        let builder = MysqlUnique::builder().url(url).namespace(namespace).group_commit(self.group_commit);
-        builder.advisory_queue(self.advisory_queue).backend().await
-    }
-
-    fn signals_in_turn(&self) -> bool {
-        self.advisory_queue
-    }
+fn mysql(advisory_queue: bool, group_commit: bool) -> Store<MysqlUniqueBackend> {
+    let claims = MysqlUnique::claims();
+    let claims = if advisory_queue { claims.with(Capability::Wakeup) } else { claims };
+    let server = Store::named_by("LEASEHOLD_TEST_MYSQL", claims, move |url, namespace| {
+        let builder = MysqlUnique::builder().url(url).namespace(namespace).group_commit(group_commit);
+        let builder = builder.advisory_queue(advisory_queue);
+        Box::pin(async move { builder.backend().await })
+    });
+    let server = server.prepared(|url| Box::pin(async move { MysqlUnique::migrate(&url).await }));
+    server.signals_in_turn(advisory_queue)
 }

@@ -5,7 +5,6 @@ mod advisory_queue;
 mod closing;
 mod conformance;
 mod cost;
-mod deadlocks;
 mod shared;
 #[allow(dead_code, reason = "the statements are for the library")]
 #[path = "../../src/sql.rs"]

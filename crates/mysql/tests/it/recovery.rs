@@ -236,30 +236,6 @@ async fn a_statement_that_broke_is_not_sent_to_another_server() {
     assert_eq!(changes(&new).await, 1);
 }
 
-#[test(server)]
-async fn a_statement_that_broke_with_its_server_is_sent_again_after_the_restart() {
-    let mut server = prepared().await;
-    let sessions = Sessions::at(&server.url_of("u", "")).unwrap();
-    until_ended(async || {
-        // A server that ran for less could be taken for one that was not restarted.
-        eventually("the server has run for a while", async || server.status("Uptime").await > 9).await;
-        server.sql(&["UPDATE leasehold.t SET pause = 3600"]).await;
-        let step = Step::new("test", SLEEPS).repeatable().limit(PATIENCE * 60);
-        let mut run = pin!(sessions.run(step, Params::Empty));
-        tokio::select! {
-            answer = run.as_mut() => panic!("it sleeps for an hour: {answer:?}"),
-            () = eventually("it is under way", async || is_running(&server).await) => {}
-        }
-        // Nobody polls the statement meanwhile.
-        server.kill();
-        server.restart().await.unwrap();
-        server.sql(&["UPDATE leasehold.t SET pause = 0"]).await;
-        run.await.map(|reply| assert!(reply.repeated && reply.affected == 3, "{reply:?}"))
-    })
-    .await;
-    assert_eq!(changes(&server).await, 1);
-}
-
 async fn run_batch(
     database: &Database,
     statement: &str,

@@ -4,15 +4,16 @@ use std::net::Ipv4Addr;
 use std::time::Duration;
 
 use leasehold_core::{Clock, ErrorKind, Health};
-use leasehold_mysql::{Params, Sessions, Step, examine, named};
+use leasehold_mysql::{Columns, Params, Sessions, Step, examine, named};
 use leasehold_testkit::mysql::Server;
-use leasehold_testkit::{Proxy, needs_or_why, shown, test};
+use leasehold_testkit::{Proxy, shown, test};
+use mysql_async::Conn;
 use mysql_async::prelude::Queryable;
 use tokio::net::TcpListener;
 
 #[test(server)]
 async fn a_statement_that_was_given_up_is_ended_in_the_server() {
-    let server = needs_or_why("MariaDB or MySQL", Server::start(&[]).await);
+    let server = Server::needed(&[]).await;
     let sessions = Sessions::at(&server.url()).unwrap();
     let sleeps = Step::new("test", "DO SLEEP(3600)").limit(Duration::from_millis(200));
     let error = sessions.run(sleeps, Params::Empty).await.unwrap_err();
@@ -33,7 +34,7 @@ async fn a_statement_that_was_given_up_is_ended_in_the_server() {
 
 #[test(server)]
 async fn an_exhausted_pool_is_an_error_after_a_bounded_wait() {
-    let server = needs_or_why("MariaDB or MySQL", Server::start(&[]).await);
+    let server = Server::needed(&[]).await;
     let url = format!("{}&pool_max=1", server.url());
     let sessions = Sessions::at(&url).unwrap();
     let busy = sessions.run(Step::new("test", "DO SLEEP(3600)").limit(Duration::from_secs(3600)), Params::Empty);
@@ -54,31 +55,9 @@ async fn an_exhausted_pool_is_an_error_after_a_bounded_wait() {
     reserved.unwrap();
 }
 
-#[test(server)]
-async fn a_statement_that_the_server_undid_because_of_another_session_is_sent_again() {
-    let server = needs_or_why("MariaDB or MySQL", Server::start(&[]).await);
-    server.sql(&["CREATE TABLE leasehold.t (a INT PRIMARY KEY, b INT)", "INSERT INTO leasehold.t VALUES (1, 0)"]).await;
-    let sessions = Sessions::at(&server.url()).unwrap();
-    // The server refuses the first two sendings, as it refuses the victim of a deadlock.
-    server
-        .sql(&[
-            "CREATE TABLE leasehold.tries (n INT) ENGINE=Aria",
-            "CREATE TRIGGER leasehold.stumble BEFORE UPDATE ON leasehold.t FOR EACH ROW BEGIN \
-             INSERT INTO leasehold.tries VALUES (1); \
-             IF (SELECT COUNT(*) FROM leasehold.tries) < 3 THEN \
-             SIGNAL SQLSTATE '40001' SET MYSQL_ERRNO = 1213; END IF; END",
-        ])
-        .await;
-    let reply = sessions.run(Step::new("test", "UPDATE t SET b = b + 1"), Params::Empty).await.unwrap();
-    assert_eq!(reply.affected, 1);
-    let mut observer = server.session().await.unwrap();
-    let tries: Option<u64> = observer.query_first("SELECT COUNT(*) FROM leasehold.tries").await.unwrap();
-    assert_eq!(tries, Some(3));
-}
-
 #[test(multi_thread, server)]
 async fn a_connection_that_falls_silent_within_an_answer_keeps_no_place_in_the_pool() {
-    let server = needs_or_why("MariaDB or MySQL", Server::start(&[]).await);
+    let server = Server::needed(&[]).await;
     let address = Proxy::start(server.port());
     let url = format!("{}&pool_max=1", address.url(&server.url()));
     let sessions = Sessions::at(&url).unwrap();
@@ -117,7 +96,7 @@ async fn logins_that_are_never_answered_keep_no_place_in_the_pool() {
 /// The statement whose caller leaves is answered before it leaves, and the caller does not look.
 #[test(server)]
 async fn an_answer_whose_caller_has_left_is_nobody_elses() {
-    let server = needs_or_why("MariaDB or MySQL", Server::start(&[]).await);
+    let server = Server::needed(&[]).await;
     server.sql(&["CREATE TABLE leasehold.t (n INT)", "INSERT INTO leasehold.t VALUES (0)"]).await;
     let sessions = Sessions::at(&format!("{}&pool_max=1", server.url())).unwrap();
     let asks = |number: u64| {
@@ -145,7 +124,7 @@ async fn an_answer_whose_caller_has_left_is_nobody_elses() {
 
 #[test(server)]
 async fn what_the_server_quotes_of_a_statement_does_not_show_the_password() {
-    let server = needs_or_why("MariaDB or MySQL", Server::start(&[]).await);
+    let server = Server::needed(&[]).await;
     server.sql(&["CREATE USER u@'%' IDENTIFIED BY 'canary'", "GRANT ALL ON leasehold.* TO u@'%'"]).await;
     let sessions = Sessions::at(&server.url_of("u", "canary")).unwrap();
     let error = sessions.run(Step::new("test", "SELECT wrong FROM 'canary'"), Params::Empty).await.unwrap_err();
@@ -156,7 +135,7 @@ async fn what_the_server_quotes_of_a_statement_does_not_show_the_password() {
 
 #[test(server)]
 async fn settings_that_lose_locks_are_found_and_what_to_do() {
-    let server = needs_or_why("MariaDB or MySQL", Server::start(&[]).await);
+    let server = Server::needed(&[]).await;
     let warnings = async |flush: u8, read_only: u8| {
         let set = format!("SET GLOBAL innodb_flush_log_at_trx_commit = {flush}, read_only = {read_only}");
         server.sql(&[&set]).await;
@@ -175,4 +154,51 @@ async fn settings_that_lose_locks_are_found_and_what_to_do() {
     assert_eq!((read_only.id, read_only.cure.as_deref()), ("read-only", Some("SET GLOBAL read_only = 0")));
     let refused = examine("mysql://u@h", "locks", &[]).await.unwrap_err();
     assert_eq!(refused.kind(), ErrorKind::InvalidOptions);
+}
+
+/// A session of another user's with this id.
+async fn stranger(server: &Server, id: u32) -> Conn {
+    loop {
+        let session = server.session().await.unwrap();
+        assert!(session.id() <= id, "the id {id} is gone");
+        if session.id() == id {
+            return session;
+        }
+    }
+}
+
+#[test(multi_thread, server)]
+async fn a_session_of_another_server_is_not_ended() {
+    let old = Server::needed(&[]).await;
+    let new = Server::needed(&[]).await;
+    // So that the ids of the old one are free in the new one.
+    for _ in 0..20 {
+        drop(old.session().await.unwrap());
+    }
+    let address = Proxy::start(old.port());
+    let sessions = Sessions::at(&address.url(&old.url())).unwrap();
+    let reply = sessions.run(Step::new("test", "SELECT CONNECTION_ID()"), Params::Empty).await.unwrap();
+    let id = u32::try_from(Columns::of(&reply.rows[0], "test").number().unwrap()).unwrap();
+    let mut stranger = stranger(&new, id).await;
+    let sleeps = Step::new("test", "DO SLEEP(3600)").limit(Duration::from_millis(300));
+    address.redirect(new.port());
+    let error = sessions.run(sleeps, Params::Empty).await.unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Indeterminate);
+    // The killing is done by now, and would be noticed by the next statement.
+    let still_there: Result<Option<u32>, _> = stranger.query_first("SELECT CONNECTION_ID()").await;
+    assert_eq!(still_there.unwrap(), Some(id), "somebody else's session was ended");
+}
+
+#[test(multi_thread, server)]
+async fn a_burst_queues_for_connections() {
+    let server = Server::needed(&[]).await;
+    let sessions = Sessions::at(&format!("{}&pool_max=2", server.url())).unwrap();
+    // Two and a half seconds of work for two connections.
+    let statements = (0..50).map(|_| {
+        let sessions = sessions.clone();
+        tokio::spawn(async move { sessions.run(Step::new("test", "DO SLEEP(0.1)"), Params::Empty).await.map(|_| ()) })
+    });
+    for statement in statements.collect::<Vec<_>>() {
+        statement.await.unwrap().unwrap();
+    }
 }

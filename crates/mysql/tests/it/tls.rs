@@ -5,7 +5,7 @@ use std::path::Path;
 use leasehold_core::{Error, ErrorKind, Result};
 use leasehold_mysql::{Columns, Params, Sessions, Step};
 use leasehold_testkit::mysql::Server;
-use leasehold_testkit::{Authority, Issued, needs, needs_or_why, test};
+use leasehold_testkit::{Authority, Issued, needs, test};
 
 /// A server with a certificate for these names, and with a user `u` whose password is `canary`.
 async fn serving(authority: &Authority, names: &str) -> Server {
@@ -60,7 +60,7 @@ async fn a_certificate_for_another_name_is_refused() {
 #[test(multi_thread, server)]
 async fn a_server_without_tls_is_refused_and_so_is_a_client() {
     let authority = needs("openssl", Authority::new());
-    let plain = needs_or_why("MariaDB or MySQL", Server::start(&[]).await);
+    let plain = Server::needed(&[]).await;
     plain.sql(&["CREATE USER u@'%' IDENTIFIED BY 'canary'", "GRANT ALL ON leasehold.* TO u@'%'"]).await;
     let error = refused(cipher(&plain, &ca(authority.cert())).await);
     assert!(error.to_string().contains("does not offer TLS"), "{error}");

@@ -1,7 +1,7 @@
 use futures::future::join_all;
 use leasehold_testkit::{claim_each_for_two, eventually, test};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use leasehold_postgres::{
@@ -13,54 +13,6 @@ use tokio::task::JoinSet;
 use crate::sql::{clients, number, patient, server, session};
 
 const MINUTE: Duration = Duration::from_secs(60);
-
-/// Readers count up, writers take a thousand away.
-#[derive(Default)]
-struct Inside(AtomicI64);
-
-impl Inside {
-    fn enter(&self, is_writer: bool) {
-        let before = self.0.fetch_add(if is_writer { -1000 } else { 1 }, Ordering::SeqCst);
-        assert!(if is_writer { before == 0 } else { before >= 0 }, "{before} beside a writer: {is_writer}");
-    }
-
-    fn leave(&self, is_writer: bool) {
-        self.0.fetch_sub(if is_writer { -1000 } else { 1 }, Ordering::SeqCst);
-    }
-}
-
-/// Readers and writers of several clients at one key; fails if any two should not be there together, or a token repeats.
-pub(crate) async fn crowd(clients: &[Postgres], name: &str, rounds: usize) {
-    let inside = Arc::new(Inside::default());
-    let key = LockKey::new(name).unwrap();
-    let mut tasks = JoinSet::new();
-    for (number, client) in clients.iter().cycle().take(8).cloned().enumerate() {
-        let (inside, key, is_writer) = (Arc::clone(&inside), key.clone(), number % 4 < 2);
-        tasks.spawn(async move {
-            let mut last = None;
-            for _ in 0..rounds {
-                let token = if is_writer {
-                    let guard = client.acquire(&key, &patient()).await.unwrap().unwrap();
-                    inside.enter(true);
-                    tokio::task::yield_now().await;
-                    inside.leave(true);
-                    guard.fencing_token()
-                } else {
-                    let guard = client.acquire_read(&key, &patient()).await.unwrap().unwrap();
-                    inside.enter(false);
-                    tokio::task::yield_now().await;
-                    inside.leave(false);
-                    guard.fencing_token()
-                };
-                assert!(token > last, "{token:?} after {last:?}");
-                last = token;
-            }
-        });
-    }
-    while let Some(done) = tasks.join_next().await {
-        done.unwrap();
-    }
-}
 
 #[test(multi_thread, server)]
 async fn batches_over_the_same_keys_are_never_a_deadlock() {
@@ -100,53 +52,6 @@ async fn what_comes_together_is_few_transactions_and_a_key_goes_to_one_of_two() 
         let written = [claimed, number(&server.url(), transactions).await];
         assert!(written.iter().all(|count| *count < 16), "claims and releases leave one by one: {written:?}");
     }
-}
-
-#[test(multi_thread, server)]
-async fn a_renewal_that_meets_the_end_of_a_lease_leaves_one_holder() {
-    let server = server(&[]).await;
-    let [ours, theirs] = clients(&server.url()).await;
-    let (ours, theirs) = (ours.engine().backend(), theirs.engine().backend());
-    let (second, lease) = (Duration::from_secs(1), Duration::from_millis(60));
-    for (round, mode) in [Mode::Exclusive, Mode::Shared].into_iter().cycle().take(60).enumerate() {
-        let key = LockKey::new(format!("k/{round}")).unwrap();
-        let first = Claim::new(&key, mode, lease);
-        let Attempt::Granted { epoch } = ours.try_acquire(&first).await.unwrap() else { panic!("it was free") };
-        tokio::time::sleep(Duration::from_millis(52 + round as u64 % 8)).await;
-        let renewals = [Renewal { grant: first.grant(epoch), ttl: 60 * second }];
-        let second = Claim::new(&key, Mode::Exclusive, 60 * second);
-        let renew = ours.renew(&renewals, Duration::from_secs(2));
-        let (renewed, claimed) = tokio::join!(renew, theirs.try_acquire(&second));
-        let renewed = *renewed[0].as_ref().unwrap() == LeaseStatus::Held;
-        let claimed = matches!(claimed.unwrap(), Attempt::Granted { .. });
-        assert!(!(renewed && claimed), "both hold {key}, which was held {mode:?}");
-        let holders = ours.inspect(&key).await.unwrap().holders.len();
-        assert_eq!(holders, usize::from(renewed || claimed), "{key}: renewed {renewed}, claimed {claimed}");
-    }
-}
-
-#[test(multi_thread, server)]
-async fn a_row_that_somebody_locks_keeps_nobody_else() {
-    let server = server(&[]).await;
-    let [locks, _] = clients(&server.url()).await;
-    locks.lock("locked").await.unwrap().release().await.unwrap();
-    let other = session(&server.url()).await;
-    other
-        .batch_execute("BEGIN; SELECT * FROM leasehold.locks WHERE name = 'leasehold\\000locked' FOR UPDATE")
-        .await
-        .unwrap();
-    let stuck = tokio::spawn({
-        let locks = locks.clone();
-        async move { locks.try_lock("locked").await.map(drop).unwrap_err() }
-    });
-    for round in 0..20 {
-        locks.lock(format!("free/{round}").as_str()).await.unwrap().release().await.unwrap();
-    }
-    let error = stuck.await.unwrap();
-    assert_eq!(error.kind(), ErrorKind::Unavailable);
-    assert!(error.to_string().contains("another session has locked the row"), "{error}");
-    other.batch_execute("ROLLBACK").await.unwrap();
-    locks.lock("locked").await.unwrap().release().await.unwrap();
 }
 
 /// A stranger may lock the row, or change it, or delete it: only the last statement of it is yet to come.

@@ -1,10 +1,9 @@
 use std::time::Duration;
 
 use leasehold_postgres::{Backed, Backend, ErrorKind, LockKey, LockerExt, Notification, Postgres};
-use leasehold_testkit::{PATIENCE, eventually, test};
+use leasehold_testkit::{PATIENCE, crowd_of_both, eventually, test};
 use tokio::time::timeout;
 
-use crate::contention::crowd;
 use crate::sql::{clients, number, server, session};
 
 #[test(multi_thread, server)]
@@ -14,7 +13,7 @@ async fn locks_work_through_a_pooler_in_transaction_mode() {
     let url = format!("{}?listen=127.0.0.1:{}", pooler.url(), server.port());
     Postgres::migrate(&url).await.unwrap();
     let clients = clients(&url).await;
-    crowd(&clients, "k", 20).await;
+    crowd_of_both(&clients, "k", 8, 20).await;
     // Two of the pooler's, for all of these, and the two that listen.
     let sessions =
         "SELECT count(*) FROM pg_stat_activity WHERE backend_type = 'client backend' AND pid <> pg_backend_pid()";

@@ -1,13 +1,11 @@
 use std::time::Duration;
 
 use leasehold_postgres::{
-    Admin, Backed, Backend, Claim, ErrorKind, Health, KIND, LockKey, LockOptions, Locker, LockerExt, Mode, Postgres,
-    RwLockerExt,
+    Admin, Backed, Backend, Claim, ErrorKind, Health, KIND, LockKey, LockerExt, Mode, Postgres, RwLockerExt,
 };
 use leasehold_testkit::postgres::Server;
-use leasehold_testkit::{eventually, test};
+use leasehold_testkit::{crowd_of_both, eventually, readers_life, test, whole_life};
 
-use crate::contention::crowd;
 use crate::sql::{clients, number, patient, server, session, sql};
 
 #[test(multi_thread, server)]
@@ -26,30 +24,15 @@ async fn every_default_of_the_server_is_right() {
     for default in defaults {
         sql(&server.url(), &[&format!("ALTER ROLE leasehold SET {default}")]).await;
         let clients = clients(&server.url()).await;
-        crowd(&clients, default, 5).await;
-        whole_life(&clients, &format!("life under {default}")).await;
+        crowd_of_both(&clients, default, 8, 5).await;
+        all_of_life(&clients, &format!("life under {default}")).await;
     }
 }
 
 /// All that can happen to a key.
-async fn whole_life([ours, theirs]: &[Postgres; 2], name: &str) {
-    let key = LockKey::new(name).unwrap();
-    let options = patient().label("who").reason("why");
-    let writer = ours.acquire(&key, &options).await.unwrap().unwrap();
-    let seen = theirs.inspect(&key).await.unwrap();
-    assert_eq!(seen.holders[0].label.as_deref(), Some("who"));
-    assert!(seen.holders[0].remaining.is_some_and(|left| left <= Duration::from_secs(30)), "{seen:?}");
-    let reader = writer.downgrade(&options).await.unwrap();
-    let beside = theirs.read(name).await.unwrap();
-    assert_eq!(theirs.list(name, None).await.unwrap().keys[0].holders.len(), 2);
-    assert!(theirs.try_lock(name).await.unwrap().is_none());
-    reader.release().await.unwrap();
-    beside.release().await.unwrap();
-    let detached = ours.lock(name).await.unwrap().detach().unwrap();
-    let attached = theirs.attach(&detached, &LockOptions::new()).await.unwrap().unwrap();
-    assert_eq!(theirs.force_release(&key).await.unwrap().holders.len(), 1);
-    drop(attached);
-    ours.lock(name).await.unwrap().release().await.unwrap();
+async fn all_of_life([ours, theirs]: &[Postgres; 2], name: &str) {
+    whole_life(ours, theirs, name).await;
+    readers_life(ours, theirs, name).await;
 }
 
 #[test(multi_thread, server)]
@@ -82,7 +65,7 @@ async fn the_rights_that_the_readme_names_suffice() {
     }
     let url = server.url_of("app", "p%2Fw");
     let clients = clients(&url).await;
-    whole_life(&clients, "k").await;
+    all_of_life(&clients, "k").await;
     let refused = clients[0].gc(Duration::ZERO).await;
     // The rights are looked at before the rows.
     let error = refused.unwrap_err();

@@ -3,7 +3,6 @@
 
 mod closing;
 mod conformance;
-mod epochs;
 mod garbage;
 mod least_user;
 mod refusals;

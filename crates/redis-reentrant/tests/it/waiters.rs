@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use leasehold_redis_reentrant::core::Clock;
 use leasehold_redis_reentrant::{
-    ErrorKind, LockGuard, LockKey, LockOptions, LockerExt, RedisReentrant, ReleaseOutcome, Result, Session,
+    LockGuard, LockKey, LockOptions, LockerExt, RedisReentrant, ReleaseOutcome, Result, Session,
 };
 use leasehold_testkit::redis::Server;
 use leasehold_testkit::{needs, test};
@@ -43,29 +43,24 @@ async fn all_served(mut waiting: JoinSet<()>) {
     }
 }
 
-/// Scripts, however many steps each of them carried.
-async fn scripts(server: &Server) -> u64 {
-    server.calls("evalsha").await + server.calls("eval").await
-}
-
 #[test]
 async fn of_all_sessions_that_wait_for_a_key_one_asks_while_another_process_holds_it() -> Result<()> {
     let server = needs("redis-server", Server::start(&[]).await);
     let (here, elsewhere) =
         (RedisReentrant::connect(&server.url()).await?, RedisReentrant::connect(&server.url()).await?);
     let guard = lock(&elsewhere.session()).await;
-    let (before, clock, began) = (scripts(&server).await, Clock::system(), Clock::system().now());
+    let (before, clock, began) = (server.scripts().await, Clock::system(), Clock::system().now());
     let (waiting, order) = line_up(&here, SESSIONS).await;
     sleep(Duration::from_secs(1)).await;
-    let asked = scripts(&server).await - before;
+    let asked = server.scripts().await - before;
     // One that listens asks after a tenth of a second, and then less and less often.
     let of_one = 10 + clock.now().since(began).as_secs() * 3;
     println!("{SESSIONS} sessions asked {asked} times while it was held");
     assert!(asked <= of_one, "{asked} questions of {SESSIONS} sessions; one of them needs {of_one}");
-    let before = scripts(&server).await;
+    let before = server.scripts().await;
     assert_eq!(guard.release().await?, ReleaseOutcome::Released);
     all_served(waiting).await;
-    let sent = scripts(&server).await - before;
+    let sent = server.scripts().await - before;
     println!("{sent} scripts served {SESSIONS} sessions");
     assert_eq!(*order.lock().unwrap(), (0..SESSIONS).collect::<Vec<_>>(), "served in the order in which they came");
     // A claim and a release each, and what the first asked meanwhile.
@@ -80,11 +75,11 @@ async fn nobody_asks_while_a_session_of_the_same_process_holds_the_key() -> Resu
     let locks = RedisReentrant::connect(&server.url()).await?;
     let holder = locks.session();
     let guard = lock(&holder).await;
-    let before = scripts(&server).await;
+    let before = server.scripts().await;
     let (waiting, order) = line_up(&locks, SESSIONS).await;
     assert!(locks.session().try_lock("k").await?.is_none());
     sleep(Duration::from_millis(300)).await;
-    assert_eq!(scripts(&server).await - before, 0, "it is known here who has it");
+    assert_eq!(server.scripts().await - before, 0, "it is known here who has it");
     // Past all of them.
     let again = lock(&holder).await;
     for level in [guard, again] {
@@ -93,7 +88,7 @@ async fn nobody_asks_while_a_session_of_the_same_process_holds_the_key() -> Resu
     }
     all_served(waiting).await;
     assert_eq!(*order.lock().unwrap(), (0..SESSIONS).collect::<Vec<_>>());
-    let sent = scripts(&server).await - before;
+    let sent = server.scripts().await - before;
     // A claim and a release each, what the two levels of the holder took, and each script's source once.
     assert!(sent <= 2 * SESSIONS as u64 + 8, "{sent} scripts for {SESSIONS} sessions");
     Ok(())
@@ -144,23 +139,5 @@ async fn tasks_of_a_session_that_wait_behind_others_go_in_together_with_the_firs
     assert_eq!(first.fencing_token(), second.fencing_token());
     drop((first, second));
     drop(between.await.unwrap());
-    Ok(())
-}
-
-#[test]
-async fn closing_a_session_ends_its_waits_behind_others() -> Result<()> {
-    let server = needs("redis-server", Server::start(&[]).await);
-    let locks = RedisReentrant::connect(&server.url()).await?;
-    let (holder, closes) = (locks.session(), locks.session());
-    let _guard = lock(&holder).await;
-    let (mut others, _) = line_up(&locks, 1).await;
-    let waiting = tokio::spawn({
-        let closes = closes.clone();
-        async move { closes.acquire(&LockKey::new("k").unwrap(), &LockOptions::new()).await }
-    });
-    tokio::task::yield_now().await;
-    closes.close().await;
-    assert_eq!(waiting.await.unwrap().unwrap_err().kind(), ErrorKind::Closed);
-    others.abort_all();
     Ok(())
 }

@@ -4,10 +4,12 @@
 use std::time::Duration;
 
 use leasehold_redis_rw::{
-    Admin, Attempt, Backend, Claim, ErrorKind, LeaseStatus, LockKey, LockOptions, LockerExt, Mode, OwnerId, RedisRw,
-    RedisRwBackend, Result, RwLockerExt, Wait,
+    Attempt, Backend, Claim, ErrorKind, LeaseStatus, LockKey, Mode, OwnerId, RedisRw, RedisRwBackend, Result,
+    RwLockerExt,
 };
-use leasehold_testkit::redis::{Answer, Server, a_release_by_force_is_told};
+use leasehold_testkit::redis::{
+    Answer, Server, a_release_by_force_is_told, what_somebody_else_wrote_is_named_and_left_alone,
+};
 use leasehold_testkit::{eventually, needs, test};
 
 const LOCK: &str = "{leasehold:k}:lock";
@@ -67,48 +69,18 @@ async fn holding(server: &Server, claims: &[&Claim]) -> Vec<bool> {
     claims.iter().map(|claim| all.contains(&claim.owner.to_hex())).collect()
 }
 
-async fn places(server: &Server) -> usize {
-    match server.ask(&["HKEYS", LINE]).await {
-        Answer::List(fields) => fields.iter().filter(|field| field.text().len() == 32).count(),
-        other => panic!("{other:?}"),
-    }
-}
-
-async fn evaluations(server: &Server) -> u64 {
-    server.calls("evalsha").await + server.calls("eval").await
-}
-
 #[test]
 async fn an_acquisition_without_waiting_and_its_release_cost_one_command_each() -> Result<()> {
     let server = server().await;
     let locks = RedisRw::connect(&server.url()).await?;
     let _ = locks.read("k").await?.release().await?;
-    let before = evaluations(&server).await;
+    let before = server.scripts().await;
     for _ in 0..10 {
         let _ = locks.read("k").await?.release().await?;
         let _ = locks.write("k").await?.release().await?;
     }
-    assert_eq!(evaluations(&server).await - before, 40);
+    assert_eq!(server.scripts().await - before, 40);
     assert_eq!(server.ask(&["KEYS", "*"]).await, Answer::List(vec![Answer::Text(FENCE.into())]));
-    Ok(())
-}
-
-#[test]
-async fn a_reader_whose_lease_is_over_lets_the_writer_in_while_another_reads_on() -> Result<()> {
-    let server = server().await;
-    let (store, locks) = (store(&server).await?, RedisRw::connect(&server.url()).await?);
-    let (lives, dies) = (reader(), claim(Mode::Shared, Duration::from_millis(200)));
-    granted(&store, &lives).await?;
-    let last = granted(&store, &dies).await?;
-    let waiting = tokio::spawn(async move { locks.write("k").await });
-    eventually("the writer has a place", async || places(&server).await == 1).await;
-    let gone = async || store.inspect(&key()).await.unwrap().holders.len() == 1;
-    eventually("the lease of one is over", gone).await;
-    assert!(!waiting.is_finished());
-    release(&store, &lives).await?;
-    let written = waiting.await.unwrap()?;
-    assert!(written.fencing_token().unwrap().epoch() > last);
-    assert_eq!(holding(&server, &[&lives, &dies]).await, [false, false]);
     Ok(())
 }
 
@@ -215,38 +187,6 @@ async fn all_wait_in_one_line_and_readers_next_to_each_other_read_together() -> 
 }
 
 #[test]
-async fn a_writer_that_waits_holds_back_readers_until_it_leaves() -> Result<()> {
-    let server = server().await;
-    let (here, there) = (RedisRw::connect(&server.url()).await?, RedisRw::connect(&server.url()).await?);
-    let held = here.read("k").await?;
-    let waiting = tokio::spawn(async move { there.write("k").await });
-    eventually("the writer has a place", async || places(&server).await == 1).await;
-    let elsewhere = RedisRw::connect(&server.url()).await?;
-    assert!(elsewhere.try_read("k").await?.is_none());
-    // A reader that waits behind the writer is let in when the writer leaves, and nobody has released anything.
-    let behind = tokio::spawn(async move { elsewhere.read("k").await });
-    eventually("the reader has a place", async || places(&server).await == 2).await;
-    waiting.abort();
-    assert!(behind.await.unwrap()?.is_held() && held.is_held());
-    Ok(())
-}
-
-#[test]
-async fn a_writer_that_died_while_it_waited_holds_nobody_back_for_long() -> Result<()> {
-    let server = server().await;
-    let (dead, locks) = (store(&server).await?, RedisRw::connect(&server.url()).await?);
-    let held = locks.read("k").await?;
-    // It never asks again, and has no connection by which it could be known to be gone.
-    queued(&dead, &writer()).await?;
-    let elsewhere = RedisRw::connect(&server.url()).await?;
-    assert!(elsewhere.try_read("k").await?.is_none());
-    let options = LockOptions::new().wait(Wait::UpTo(Duration::from_secs(60)));
-    assert!(elsewhere.acquire_read(&key(), &options).await?.is_some());
-    assert!(held.is_held());
-    Ok(())
-}
-
-#[test]
 async fn a_writer_becomes_a_reader_without_a_gap_and_with_a_larger_token() -> Result<()> {
     let server = server().await;
     let store = store(&server).await?;
@@ -295,25 +235,6 @@ async fn a_downgrade_has_a_number_also_where_the_counter_is_as_far_ahead_as_it_m
 }
 
 #[test]
-async fn tokens_grow_from_writer_to_reader_to_writer() -> Result<()> {
-    let server = server().await;
-    let (here, there) = (RedisRw::connect(&server.url()).await?, RedisRw::connect(&server.url()).await?);
-    let mut last = None;
-    for _ in 0..10 {
-        let written = here.write("k").await?;
-        let downgraded = written.fencing_token();
-        let mine = written.downgrade(&LockOptions::new()).await?;
-        let theirs = there.read("k").await?;
-        assert!(
-            downgraded > last && mine.fencing_token() > downgraded && theirs.fencing_token() > mine.fencing_token()
-        );
-        last = theirs.fencing_token();
-        let _ = (mine.release().await?, theirs.release().await?);
-    }
-    Ok(())
-}
-
-#[test]
 async fn readers_that_died_are_removed_where_no_writer_comes() -> Result<()> {
     let server = server().await;
     let store = store(&server).await?;
@@ -334,48 +255,17 @@ async fn readers_that_died_are_removed_where_no_writer_comes() -> Result<()> {
 }
 
 #[test]
-async fn a_server_that_forgets_its_scripts_is_sent_them_again() -> Result<()> {
-    let server = server().await;
-    let (here, there) = (RedisRw::connect(&server.url()).await?, RedisRw::connect(&server.url()).await?);
-    let held = here.write("k").await?;
-    let waiting = tokio::spawn(async move { there.read("k").await });
-    eventually("it has a place", async || places(&server).await == 1).await;
-    server.ask(&["SCRIPT", "FLUSH"]).await;
-    held.renew().await?;
-    server.ask(&["SCRIPT", "FLUSH"]).await;
-    let _ = held.release().await?;
-    let _ = waiting.await.unwrap()?.release().await?;
-    Ok(())
-}
-
-#[test]
 async fn what_somebody_else_wrote_under_a_name_is_refused_and_left_alone() -> Result<()> {
     let server = server().await;
     let locks = RedisRw::connect(&server.url()).await?;
-    for foreign in [
+    let foreign = [
         &["SET", LOCK, "0123456789abcdef0123456789abcdef 7 {}"][..],
         &["HSET", LOCK, "owner", "somebody"],
         &["RPUSH", LOCK, "x"],
         &["RPUSH", FENCE, "x"],
         &["SET", FENCE, "x"],
-    ] {
-        server.ask(foreign).await;
-        let before = server.ask(&["DUMP", foreign[1]]).await;
-        for refused in [locks.try_lock("k").await.err(), locks.try_read("k").await.err()] {
-            let error = refused.expect("it is not ours");
-            assert_eq!(error.kind(), ErrorKind::Backend, "{foreign:?}: {error}");
-            assert!(error.to_string().contains(foreign[1]), "{error}");
-        }
-        assert_eq!(server.ask(&["DUMP", foreign[1]]).await, before);
-        assert_eq!(server.ask(&["PTTL", foreign[1]]).await.number(), -1);
-        if foreign[1] == LOCK {
-            assert_eq!(locks.inspect(&key()).await.unwrap_err().kind(), ErrorKind::Backend);
-            assert_eq!(locks.force_release(&key()).await.unwrap_err().kind(), ErrorKind::Backend);
-            assert!(locks.list("", None).await?.keys.is_empty());
-        }
-        assert_eq!(server.ask(&["DEL", LOCK, FENCE]).await.number(), 1);
-    }
-    Ok(())
+    ];
+    what_somebody_else_wrote_is_named_and_left_alone(&server, &locks, &foreign).await
 }
 
 #[test]
@@ -391,21 +281,6 @@ async fn a_hash_of_somebody_else_in_the_place_of_a_lock_that_others_wait_for_is_
     assert_eq!(store.release(&first.grant(None)).await?, LeaseStatus::NotHeld);
     assert_eq!(store.try_acquire(&waits).await.unwrap_err().kind(), ErrorKind::Backend);
     assert_eq!(server.ask(&["DUMP", LOCK]).await, before);
-    Ok(())
-}
-
-#[test]
-async fn all_holders_that_were_released_by_force_are_told_so() -> Result<()> {
-    let server = server().await;
-    let store = store(&server).await?;
-    let readers = [reader(), reader(), reader()];
-    for reader in &readers {
-        granted(&store, reader).await?;
-    }
-    assert_eq!(store.force_release(&key(), None).await?.holders.len(), 3);
-    for reader in &readers {
-        assert_eq!(store.release(&reader.grant(None)).await?, LeaseStatus::ForceReleased);
-    }
     Ok(())
 }
 

@@ -3,57 +3,12 @@
 
 use std::time::Duration;
 
-use leasehold_redis_rw::{
-    Admin, KIND, LockKey, LockOptions, LockerExt, RedisRw, ReleaseOutcome, Result, RwLockerExt, Target, Wait,
-};
-use leasehold_testkit::redis::{Cluster, FakeRedis, Sentinels};
+use leasehold_redis_rw::{Admin, KIND, LockKey, LockOptions, LockerExt, RedisRw, Result, RwLockerExt, Target, Wait};
+use leasehold_testkit::redis::{FakeRedis, Sentinels};
 use leasehold_testkit::{eventually, needs, test};
 
 fn patiently() -> LockOptions {
     LockOptions::new().ttl(Duration::from_secs(60)).wait(Wait::UpTo(Duration::from_secs(60)))
-}
-
-#[test]
-async fn in_a_cluster_a_reader_is_woken_by_the_release_of_a_writer_of_another_process() -> Result<()> {
-    let cluster = needs("redis-server", Cluster::start().await);
-    let here = RedisRw::connect(&cluster.url()).await?;
-    // The keys, and where each locker subscribes, are spread over the nodes.
-    for number in 0..6 {
-        let there = RedisRw::connect(&cluster.url()).await?;
-        let key = LockKey::new(format!("k{{{number}}}"))?;
-        let written = here.acquire(&key, &patiently()).await?.unwrap();
-        let line = format!("{{leasehold:k%7B{number}%7D}}:queue");
-        let waiting = tokio::spawn(async move { there.acquire_read(&key, &patiently()).await });
-        let node = cluster.home(&line).await;
-        let has_a_place = async || cluster.nodes()[node].ask(&["EXISTS", &line]).await.number() == 1;
-        eventually("the reader has a place", has_a_place).await;
-        let token = written.fencing_token();
-        assert_eq!(written.release().await?, ReleaseOutcome::Released);
-        let read = waiting.await.unwrap()?.unwrap();
-        assert!(read.fencing_token() > token);
-        let _ = read.release().await?;
-    }
-    Ok(())
-}
-
-#[test]
-async fn after_a_fail_over_readers_go_on_and_no_token_repeats() -> Result<()> {
-    let mut set = needs("redis-server", Sentinels::start().await);
-    let locks = RedisRw::connect(&set.url()).await?;
-    let key = LockKey::new("k")?;
-    let held = locks.acquire_read(&key, &patiently()).await?.unwrap();
-    let before = locks.lock("other").await?;
-    let token = before.fencing_token();
-    let _ = before.release().await?;
-    assert_eq!(set.primary.ask(&["WAIT", "1", "10000"]).await.number(), 1);
-    set.primary.kill();
-    let after = locks.acquire(&LockKey::new("other")?, &patiently()).await?.expect("the new primary is found");
-    assert!(after.fencing_token() > token);
-    // What was replicated is held on, and in the way of a writer.
-    held.renew().await?;
-    assert!(locks.try_write("k").await?.is_none());
-    assert_eq!(held.release().await?, ReleaseOutcome::Released);
-    Ok(())
 }
 
 #[test]

@@ -80,43 +80,6 @@ async fn many_commands_at_once_follow_their_slot_and_do_not_take_the_way_of_each
 }
 
 #[test]
-async fn a_node_that_serves_no_slot_yet_is_asked_when_a_slot_is_on_the_way_to_it() -> Result<()> {
-    let cluster = needs("redis-server", Cluster::start().await);
-    let newcomer = needs("redis-server", cluster.newcomer().await);
-    let locks = RedisSingle::connect(&cluster.url()).await?;
-    let guard = locks.acquire(&LockKey::new("k")?, &LockOptions::new().ttl(Duration::from_secs(60))).await?.unwrap();
-    let moving = cluster.begin_to_move_to(&newcomer, "{leasehold:k}:lock").await;
-    for name in ["{leasehold:k}:lock", "{leasehold:afmc}:epoch"] {
-        moving.take_along(name).await;
-        guard.renew().await?;
-    }
-    // Not `pexpire`: what is under way while an entry moves may make its lease longer, and it is never shortened.
-    assert!(newcomer.calls("pttl").await >= 2);
-    moving.end().await;
-    guard.renew().await?;
-    assert_eq!(guard.release().await?, ReleaseOutcome::Released);
-    Ok(())
-}
-
-#[test]
-async fn a_waiting_acquisition_rides_out_the_move_of_its_slot() -> Result<()> {
-    let cluster = needs("redis-server", Cluster::start().await);
-    let locks = RedisSingle::connect(&cluster.url()).await?;
-    let before = locks.lock("moving").await?;
-    let token = before.fencing_token();
-    assert_eq!(before.release().await?, ReleaseOutcome::Released);
-    let moving = cluster.begin_to_move("{leasehold:moving}:lock").await;
-    let waiting = tokio::spawn(async move { locks.lock("moving").await });
-    moving.take_along("{leasehold:bqkg}:epoch").await;
-    let told = async || moving.target.ask(&["INFO", "errorstats"]).await.text().contains("errorstat_TRYAGAIN");
-    eventually("it is told to try again", told).await;
-    moving.end().await;
-    let guard = timeout(MINUTE, waiting).await.expect("an end").expect("no panic")?;
-    assert!(guard.fencing_token() > token);
-    Ok(())
-}
-
-#[test]
 async fn a_node_that_hangs_costs_its_own_keys_only() -> Result<()> {
     let cluster = needs("redis-server", Cluster::start().await);
     for node in cluster.nodes() {

@@ -7,30 +7,10 @@ use leasehold_redis_single::{LockerExt, RedisSingle, Result};
 use leasehold_testkit::redis::Server;
 use leasehold_testkit::{eventually, needs, test};
 
-const FENCE: &str = "{leasehold:afmc}:epoch";
+use crate::waiters::{FENCE, LINE, clock};
 
 /// A key in the hash slot of `k`.
 const LIKE_K: &str = "like-k/168527";
-
-/// The server's clock as epochs count.
-async fn clock(server: &Server) -> u64 {
-    let time = "local t = redis.call('TIME') return string.format('%d', t[1] * 16000 + math.floor(t[2] * 2 / 125))";
-    server.ask(&["EVAL", time, "0"]).await.text().parse().unwrap()
-}
-
-#[test]
-async fn a_new_counter_begins_a_millisecond_ahead_of_the_clock() -> Result<()> {
-    let server = needs("redis-server", Server::start(&[]).await);
-    let locks = RedisSingle::connect(&server.url()).await?;
-    // Many, for one that takes a millisecond would not tell.
-    for key in 0..100 {
-        let before = clock(&server).await;
-        let epoch = locks.lock(format!("new/{key}")).await?.fencing_token().unwrap().epoch();
-        let first = before + FencingToken::MOST_AHEAD..=clock(&server).await + FencingToken::MOST_AHEAD;
-        assert!(first.contains(&epoch), "{epoch} is not in {first:?}");
-    }
-    Ok(())
-}
 
 #[test]
 async fn a_counter_that_is_ahead_of_the_clock_waits_for_it_unless_the_clock_was_set_back() -> Result<()> {
@@ -60,7 +40,7 @@ async fn a_waiter_whose_turn_comes_before_there_is_an_epoch_has_the_key_as_soon_
     let (here, there) = (connect().await?, connect().await?);
     let held = here.lock("k").await?;
     let waiting = tokio::spawn(async move { there.lock("k").await });
-    let waits = async || server.ask(&["EXISTS", "{leasehold:k}:queue"]).await.number() == 1;
+    let waits = async || server.ask(&["EXISTS", LINE]).await.number() == 1;
     eventually("it has a place", waits).await;
     server.ask(&["SET", FENCE, &format!("epoch {}", clock(&server).await + 4_000)]).await;
     held.release().await.map(drop)?;

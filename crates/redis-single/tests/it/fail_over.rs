@@ -7,7 +7,7 @@ use std::time::Duration;
 use leasehold_redis_single::{
     ErrorKind, LockGuard, LockKey, LockOptions, LockerExt, LossReason, RedisSingle, ReleaseOutcome, Result,
 };
-use leasehold_testkit::redis::{Layout, Recorder, Sentinels, Server, ask};
+use leasehold_testkit::redis::{Layout, Sentinels, Server, ask};
 use leasehold_testkit::{eventually, needs, test};
 use tokio::task::JoinSet;
 use tokio::time::timeout;
@@ -186,24 +186,5 @@ async fn a_renewal_that_no_replica_has_does_not_count() -> Result<()> {
         assert_eq!(lost, LossReason::Unreachable);
     }
     set.replica.resume();
-    Ok(())
-}
-
-#[test(deep)]
-async fn connecting_warns_of_a_primary_that_writes_alone() -> Result<()> {
-    let layout = Layout { replicas: &WANTS_A_REPLICA, ..Layout::default() };
-    let set = needs("redis-server", Sentinels::start_as(layout).await);
-    let warnings = async |url: &str| {
-        let recorder = Recorder::start();
-        let connected = RedisSingle::connect(url).await;
-        let warned = recorder.recorded().lines().filter(|line| line.contains("min-replicas-to-write 1")).count();
-        (connected.is_ok(), warned)
-    };
-    for url in [set.url(), set.primary.url()] {
-        assert_eq!(warnings(&url).await, (true, 1), "{url}");
-    }
-    assert_eq!(warnings(&set.replica.url()).await, (false, 0), "a replica writes nothing");
-    set.primary.ask(&["CONFIG", "SET", "min-replicas-to-write", "1"]).await;
-    assert_eq!(warnings(&set.url()).await, (true, 0));
     Ok(())
 }

@@ -5,7 +5,7 @@
 use std::time::Duration;
 
 use leasehold_redis_single::{
-    Admin, ErrorKind, FencingToken, LocalHandoff, LockGuard, LockKey, LockOptions, LockerExt, LossReason, RedisSingle,
+    Admin, ErrorKind, FencingToken, LocalHandoff, LockGuard, LockOptions, LockerExt, LossReason, RedisSingle,
     RedisSingleBuilder, Result,
 };
 use leasehold_testkit::redis::{Answer, Server, ask};
@@ -13,8 +13,8 @@ use leasehold_testkit::{eventually, needs, test};
 use tokio::task::JoinHandle;
 use tokio::time::timeout;
 
-const LOCK: &str = "{leasehold:k}:lock";
-const LINE: &str = "{leasehold:k}:queue";
+use crate::waiters::{LINE, LOCK, clock, key};
+
 const MINUTE: Duration = Duration::from_secs(60);
 
 fn to(server: &Server) -> RedisSingleBuilder {
@@ -23,10 +23,7 @@ fn to(server: &Server) -> RedisSingleBuilder {
 
 fn waits(locks: &RedisSingle, options: &LockOptions) -> JoinHandle<Result<LockGuard>> {
     let (locks, options) = (locks.clone(), options.clone());
-    tokio::spawn(async move {
-        let key = LockKey::new("k")?;
-        Ok(locks.acquire(&key, &options).await?.expect("it waits for ever"))
-    })
+    tokio::spawn(async move { Ok(locks.acquire(&key(), &options).await?.expect("it waits for ever")) })
 }
 
 /// The rules of a user, as the README gives them.
@@ -61,17 +58,6 @@ async fn forge(server: &Server, number: &str) {
     assert_eq!(heard, Answer::Number(1));
 }
 
-async fn evaluations(server: &Server) -> u64 {
-    server.calls("evalsha").await + server.calls("eval").await
-}
-
-/// The server's clock as epochs count.
-async fn clock(server: &Server) -> u64 {
-    let Answer::List(time) = server.ask(&["TIME"]).await else { panic!("no time") };
-    let [seconds, micros] = [0, 1].map(|part: usize| time[part].text().parse::<u64>().expect("a number"));
-    seconds * 16_000 + micros * 2 / 125
-}
-
 #[test]
 async fn a_number_beyond_the_clock_of_the_store_makes_no_guard() -> Result<()> {
     let server = needs("redis-server", Server::start(&[]).await);
@@ -81,11 +67,11 @@ async fn a_number_beyond_the_clock_of_the_store_makes_no_guard() -> Result<()> {
     for ahead in [160_000, 1 << 50, (1 << 53) - 1, u64::MAX] {
         let number = clock(&server).await.saturating_add(ahead).to_string();
         eventually("somebody waits and listens", async || first_in_line(&server).await.is_some()).await;
-        let asked = evaluations(&server).await;
+        let asked = server.scripts().await;
         forge(&server, &number).await;
         tokio::select! {
             guard = &mut waiter => panic!("{number}: {guard:?}"),
-            () = eventually("the store is asked", async || evaluations(&server).await > asked) => {}
+            () = eventually("the store is asked", async || server.scripts().await > asked) => {}
         }
     }
     let before = held.fencing_token();
@@ -100,7 +86,7 @@ async fn a_forged_guard_ends_with_its_first_renewal_and_its_number_is_soon_passe
     let server = needs("redis-server", Server::start(&[]).await);
     let (theirs, ours) = (to(&server).connect().await?, to(&server).connect().await?);
     for ttl in [Duration::from_secs(3600), Duration::from_secs(2)] {
-        let held = theirs.acquire(&LockKey::new("k")?, &LockOptions::new().ttl(MINUTE)).await?.expect("it is free");
+        let held = theirs.acquire(&key(), &LockOptions::new().ttl(MINUTE)).await?.expect("it is free");
         let mut waiter = waits(&ours, &LockOptions::new().ttl(ttl));
         let (number, forged) = loop {
             let number = clock(&server).await + 16_000;
@@ -148,11 +134,11 @@ async fn without_renewal_and_where_grants_are_verified_a_forged_message_makes_no
         let held = theirs.lock("k").await?;
         let mut waiter = waits(ours, &options);
         eventually("somebody waits and listens", async || first_in_line(&server).await.is_some()).await;
-        let asked = evaluations(&server).await;
+        let asked = server.scripts().await;
         forge(&server, &clock(&server).await.to_string()).await;
         tokio::select! {
             guard = &mut waiter => panic!("{options:?}: {guard:?}"),
-            () = eventually("it is asked for", async || evaluations(&server).await >= asked + 2) => {}
+            () = eventually("it is asked for", async || server.scripts().await >= asked + 2) => {}
         }
         let before = held.fencing_token();
         let _ = held.release().await?;
@@ -175,9 +161,9 @@ async fn a_user_who_may_only_read_or_has_another_namespace_cannot_forge() -> Res
     let (_, inbox) = first_in_line(&server).await.expect("somebody waits");
 
     let looks = RedisSingle::connect(&viewer).await?;
-    assert_eq!(looks.inspect(&LockKey::new("k")?).await?.holders.len(), 1);
+    assert_eq!(looks.inspect(&key()).await?.holders.len(), 1);
     assert_eq!(looks.list("", None).await?.keys.len(), 1);
-    assert_eq!(looks.force_release(&LockKey::new("k")?).await.unwrap_err().kind(), ErrorKind::Backend);
+    assert_eq!(looks.force_release(&key()).await.unwrap_err().kind(), ErrorKind::Backend);
     assert_eq!(looks.try_lock("free").await.unwrap_err().kind(), ErrorKind::Backend);
     let in_lua = format!("return redis.call('PUBLISH', '{inbox}', 'x')");
     for name in ["viewer", "other"] {

@@ -1,26 +1,18 @@
 //! A server that answers what no server should: a typed error, no panic, and never "nobody holds it".
 
-use leasehold_testkit::test;
 use std::time::Duration;
 
 use leasehold_core::Backend;
 use leasehold_redis_single::{ErrorKind, RedisSingle};
-use leasehold_testkit::redis::{FakeRedis, MALFORMED, rejects_malformed_answers};
-use tokio::task::JoinSet;
+use leasehold_testkit::redis::{FakeRedis, MALFORMED, malformed_answers_are_rejected};
+use leasehold_testkit::test;
 
 #[test]
 async fn nothing_that_a_server_answers_makes_a_panic_a_guard_or_a_free_key() {
-    let mut asking = JoinSet::new();
-    for odd in MALFORMED {
-        asking.spawn(ask_all(odd));
-    }
-    asking.join_all().await;
-}
-
-async fn ask_all(odd: &'static str) {
-    let fake = FakeRedis::malformed(odd).await;
-    let store = RedisSingle::builder().url(fake.url()).command_timeout(Duration::from_millis(500));
-    rejects_malformed_answers(&store.backend().await.expect("a connection"), odd).await;
+    malformed_answers_are_rejected(MALFORMED, async |url| {
+        RedisSingle::builder().url(url).command_timeout(Duration::from_millis(500)).backend().await
+    })
+    .await;
 }
 
 #[test]

@@ -7,17 +7,13 @@ use std::time::Duration;
 
 use futures::future::{JoinAll, join_all};
 use futures::poll;
-use leasehold_core::{Attempt, Backend, Claim, GrantRef, LeaseStatus};
-use leasehold_redis_single::{Error, ErrorKind, LockKey, LockerExt, Mode, RedisSingle, RedisSingleBackend, Result};
+use leasehold_core::{Attempt, Backend, Claim, LeaseStatus};
+use leasehold_redis_single::{ErrorKind, LockKey, LockerExt, Mode, RedisSingle, RedisSingleBackend, Result};
 use leasehold_testkit::redis::{Answer, Server};
-use leasehold_testkit::{eventually, needs, test};
+use leasehold_testkit::{needs, test};
 
 /// So many commands leave before anything waits.
 const ENOUGH: usize = 2;
-/// So many steps are a full batch.
-const FULL: usize = 32;
-/// So many are not divided.
-const FEW: usize = 4;
 
 async fn connect(server: &Server) -> RedisSingleBackend {
     let limit = Duration::from_secs(60);
@@ -25,7 +21,7 @@ async fn connect(server: &Server) -> RedisSingleBackend {
     // The server learns the scripts, so that each step is one command.
     let claim = claim("warm-up");
     assert!(is_granted(&backend.try_acquire(&claim).await));
-    assert!(matches!(backend.release(&grant(&claim)).await, Ok(LeaseStatus::Held)));
+    assert!(matches!(backend.release(&claim.grant(None)).await, Ok(LeaseStatus::Held)));
     backend
 }
 
@@ -35,10 +31,6 @@ fn claim(key: impl AsRef<str>) -> Claim {
 
 fn claims(count: usize) -> Vec<Claim> {
     (0..count).map(|number| claim(format!("k{number}"))).collect()
-}
-
-fn grant(claim: &Claim) -> GrantRef {
-    GrantRef { key: claim.key.clone(), owner: claim.owner, mode: claim.mode, epoch: None }
 }
 
 /// Begins them all, in their order, on a server that stands still. Returns when the driver has written what is in flight, so
@@ -64,34 +56,6 @@ async fn locks(server: &Server) -> usize {
 }
 
 #[test]
-async fn what_comes_in_while_others_are_on_their_way_leaves_in_full_batches_or_even_shares() {
-    let server = needs("redis-server", Server::start(&[]).await);
-    for (waiting, batches) in [(1, 1), (FEW, 1), (10, 2), (FULL - 1, 2), (FULL, 1), (FULL + 1, 2), (3 * FULL + FEW, 4)]
-    {
-        let claims = claims(ENOUGH + waiting);
-        // Of its own: nothing of an earlier round may be in flight yet.
-        let backend = connect(&server).await;
-        let before = server.calls("evalsha").await;
-        server.pause();
-        let all = begin(claims.iter().map(|claim| backend.try_acquire(claim))).await;
-        server.resume();
-        let attempts = all.await;
-        assert!(attempts.iter().all(is_granted), "{attempts:?}");
-        assert_eq!(server.calls("evalsha").await - before, (ENOUGH + batches) as u64, "{waiting} waiting");
-        let mut epochs: Vec<_> = attempts.iter().map(|attempt| format!("{attempt:?}")).collect();
-        epochs.dedup();
-        let backend = connect(&server).await;
-        let before = server.calls("evalsha").await;
-        server.pause();
-        let all = begin(claims.iter().map(async |claim| backend.release(&grant(claim)).await)).await;
-        server.resume();
-        assert!(all.await.into_iter().all(|held| held.unwrap() == LeaseStatus::Held));
-        assert_eq!(server.calls("evalsha").await - before, (ENOUGH + batches) as u64, "{waiting} waiting");
-    }
-    assert_eq!(locks(&server).await, 0);
-}
-
-#[test]
 async fn steps_that_come_one_by_one_never_leave_as_a_batch() -> Result<()> {
     let server = needs("redis-server", Server::start(&[]).await);
     let locks = RedisSingle::connect(&server.url()).await?;
@@ -102,19 +66,6 @@ async fn steps_that_come_one_by_one_never_leave_as_a_batch() -> Result<()> {
     // One to teach the server the script.
     assert_eq!(server.calls("eval").await, 1);
     Ok(())
-}
-
-#[test]
-async fn without_group_commit_each_leaves_alone() {
-    let server = needs("redis-server", Server::start(&[]).await);
-    let builder = RedisSingle::builder().url(server.url()).command_timeout(Duration::from_secs(60));
-    let backend = builder.group_commit(false).backend().await.unwrap();
-    let claims = claims(100);
-    server.pause();
-    let all = begin(claims.iter().map(|claim| backend.try_acquire(claim))).await;
-    server.resume();
-    assert!(all.await.iter().all(is_granted));
-    assert_eq!(server.calls("evalsha").await, 100);
 }
 
 #[test]
@@ -129,7 +80,7 @@ async fn each_gets_an_answer_of_its_own() {
     let claims = claims(10);
     server.pause();
     let mut attempts = begin(claims.iter().map(|claim| backend.try_acquire(claim))).await;
-    let ours = grant(&ours);
+    let ours = ours.grant(None);
     let mut released = Box::pin(backend.release(&ours));
     assert!(poll!(&mut attempts).is_pending() && poll!(&mut released).is_pending());
     server.resume();
@@ -154,7 +105,7 @@ async fn steps_of_one_key_in_one_batch_are_carried_out_one_after_the_other() {
     let (held, next, late, one, other) = (claim("k"), claim("k"), claim("l"), claim("m"), claim("m"));
     assert!(is_granted(&backend.try_acquire(&held).await));
     let others = claims(ENOUGH);
-    let (held, undone) = (grant(&held), grant(&late));
+    let (held, undone) = (held.grant(None), late.grant(None));
     server.pause();
     // These are in flight, and what comes behind them is two batches: of the four steps for `l` and `m`, and of those for `k`.
     let ahead = begin(others.iter().map(|claim| backend.try_acquire(claim))).await;
@@ -175,117 +126,4 @@ async fn steps_of_one_key_in_one_batch_are_carried_out_one_after_the_other() {
     assert_eq!(given_back.unwrap(), LeaseStatus::Held, "it went ahead of its claim");
     assert!(matches!(other, Ok(Attempt::Busy { .. })), "{other:?}");
     assert_eq!(locks(&server).await, ENOUGH + 2);
-}
-
-#[test]
-async fn in_a_batch_a_key_goes_to_one_claim_and_nobody_but_its_owner_frees_it() {
-    let server = needs("redis-server", Server::start(&[]).await);
-    let backend = connect(&server).await;
-    // Granted long ago: a new counter would be ahead of the clock for the second of two grants.
-    server.ask(&["SET", "{leasehold:bhrg}:epoch", "epoch 5"]).await;
-    let on_their_way = claims(ENOUGH);
-    let rivals = [claim("hot"), claim("hot"), claim("other"), claim("hot")];
-    server.pause();
-    let all = begin(on_their_way.iter().chain(&rivals).map(|claim| backend.try_acquire(claim))).await;
-    server.resume();
-    let attempts = all.await;
-    let granted: Vec<_> = attempts.iter().map(is_granted).collect();
-    assert_eq!(granted, [true, true, true, false, true, false], "{attempts:?}");
-
-    let backend = connect(&server).await;
-    let strangers = [claim("hot"), claim("other"), claim("k0"), claim("k1")].map(|claim| grant(&claim));
-    let ours: Vec<_> = on_their_way.iter().map(grant).collect();
-    server.pause();
-    let all = begin(ours.iter().chain(&strangers).map(async |grant| backend.release(grant).await)).await;
-    server.resume();
-    let statuses: Vec<_> = all.await.into_iter().map(Result::unwrap).collect();
-    assert_eq!(statuses[..ENOUGH], [LeaseStatus::Held; ENOUGH]);
-    assert_eq!(statuses[ENOUGH..], [LeaseStatus::NotHeld; FEW]);
-    assert_eq!(locks(&server).await, 2, "what a stranger gives back stays");
-}
-
-#[test]
-async fn a_key_or_command_that_is_denied_does_not_touch_the_others() {
-    let server = needs("redis-server", Server::start(&[]).await);
-    let rules = ["ACL", "SETUSER", "app", "on", ">pw", "+@all", "&*"];
-    for (denied, refused) in [("~{leasehold:k[0-6]}:*", 7..10), ("-time", 0..10)] {
-        // What the README says of a user whose pattern is narrower than the namespace.
-        let keys = if denied.starts_with('~') { [denied, "~{leasehold:????}:epoch"] } else { ["~*", "on"] };
-        server.ask(&[&rules[..], &["resetkeys"], &keys].concat()).await;
-        let url = server.url().replace("redis://", "redis://app:pw@");
-        let builder = RedisSingle::builder().url(url).command_timeout(Duration::from_secs(60));
-        let backend = builder.backend().await.unwrap();
-        let held = claim("k0/held");
-        if denied == "-time" {
-            assert!(is_granted(&backend.try_acquire(&held).await));
-            server.ask(&["ACL", "SETUSER", "app", denied]).await;
-        }
-        let claims = claims(10);
-        server.pause();
-        let mut attempts = begin(claims.iter().map(|claim| backend.try_acquire(claim))).await;
-        let grant = grant(&held);
-        let mut released = Box::pin(backend.release(&grant));
-        assert!(poll!(&mut attempts).is_pending() && poll!(&mut released).is_pending());
-        server.resume();
-        for (number, attempt) in attempts.await.into_iter().enumerate() {
-            if refused.contains(&number) {
-                assert_eq!(attempt.unwrap_err().kind(), ErrorKind::Backend, "{denied} {number}");
-            } else {
-                assert!(is_granted(&attempt), "{denied} {number} {attempt:?}");
-            }
-        }
-        if denied == "-time" {
-            assert_eq!(released.await.unwrap(), LeaseStatus::Held);
-        }
-        server.ask(&["FLUSHALL"]).await;
-    }
-}
-
-#[test]
-async fn a_cancelled_caller_loses_no_grant_and_leaves_nothing_behind() {
-    let server = needs("redis-server", Server::start(&[]).await);
-    // The first two are on their way, the others wait.
-    for leaving in [0, 1, 2, 5, 9] {
-        // Of its own: nothing of an earlier round may be in flight yet.
-        let backend = connect(&server).await;
-        let claims = claims(10);
-        server.pause();
-        let mut attempts = Vec::new();
-        for claim in &claims {
-            let mut attempt = backend.try_acquire(claim);
-            assert!(poll!(&mut attempt).is_pending());
-            attempts.push(attempt);
-        }
-        drop(attempts.remove(leaving));
-        server.resume();
-        for attempt in attempts {
-            assert!(is_granted(&attempt.await), "without {leaving}");
-        }
-        let left = if leaving < ENOUGH { 10 } else { 9 };
-        eventually("what was sent is done", async || locks(&server).await == left).await;
-        server.ask(&["FLUSHALL"]).await;
-    }
-}
-
-#[test(multi_thread, quiet)]
-async fn a_thousand_tasks_on_two_threads_get_what_is_theirs() -> Result<()> {
-    let server = needs("redis-server", Server::start(&[]).await);
-    let locker = RedisSingle::connect(&server.url()).await?;
-    let cycle = |number: usize| {
-        let locker = locker.clone();
-        async move {
-            for _ in 0..5 {
-                let guard = locker.lock(&format!("k{number}")).await?;
-                guard.release().await?;
-            }
-            Ok::<_, Error>(())
-        }
-    };
-    let tasks: Vec<_> = (0..1000).map(|number| tokio::spawn(cycle(number))).collect();
-    for task in tasks {
-        task.await.unwrap()?;
-    }
-    assert_eq!(locks(&server).await, 0);
-    assert!(server.calls("evalsha").await < 10_000 / 4, "they hardly left together");
-    Ok(())
 }

@@ -23,25 +23,6 @@ async fn leaves(store: &RedisSingleBackend, claim: &Claim) -> Result<LeaseStatus
     store.release(&claim.grant(None)).await
 }
 
-#[test]
-async fn a_waiter_that_cannot_be_notified_for_a_moment_is_passed_over_and_keeps_its_place() -> Result<()> {
-    let server = needs("redis-server", Server::start(&[]).await);
-    let store = listening(&server).await?;
-    let holder = holds(&store).await?;
-    let (first, second) = (takes_a_place(&store).await?, takes_a_place(&store).await?);
-    // As while its process connects anew.
-    rewrite(&server, &first.owner.to_hex(), 3, NOBODY).await;
-    assert_eq!(leaves(&store, &holder).await?, LeaseStatus::Held);
-    assert!(has_it(&server, &second).await);
-    let third = takes_a_place(&store).await?;
-    assert!(matches!(store.try_acquire(&first).await?, Attempt::Queued { notifies: true, .. }));
-    assert_eq!(leaves(&store, &second).await?, LeaseStatus::Held);
-    assert!(has_it(&server, &first).await, "it lost its place");
-    assert_eq!(leaves(&store, &first).await?, LeaseStatus::Held);
-    assert!(has_it(&server, &third).await);
-    Ok(())
-}
-
 /// The places are from so long ago that none of them counts.
 async fn forgets_to_ask(server: &Server) {
     rewrite(server, "", 2, "1").await;

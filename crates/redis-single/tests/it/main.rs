@@ -3,13 +3,11 @@
 
 mod admin;
 mod blocking;
-mod closing;
 mod cluster;
 mod conformance;
 mod driver;
 mod epochs;
 mod fail_over;
-mod faults;
 mod forgery;
 mod garbage;
 mod group_commit;

@@ -1,19 +1,16 @@
 //! Waiters of all processes queue in Redis. The tests start the servers they need; without `redis-server` they are ignored.
 
-use std::process::Stdio;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use leasehold_core::{Attempt, Backend, LeaseStatus};
-use leasehold_redis_single::{Admin, Capability, LockOptions, Locker, LockerExt, RedisSingle, Result};
+use leasehold_redis_single::{Capability, LockOptions, Locker, LockerExt, RedisSingle, Result};
 use leasehold_testkit::redis::{Answer, Server};
-use leasehold_testkit::{KilledOnDrop, eventually, needs, shows_nothing, test, this_program};
+use leasehold_testkit::{eventually, needs, test};
 use tokio::task::JoinSet;
 
-use crate::waiters::{
-    FENCE, LINE, LOCK, claim, evaluations, has_it, key, listening, listening_at, locker, places, rewrite, takes_a_place,
-};
+use crate::waiters::{FENCE, LINE, LOCK, claim, has_it, key, listening, locker, places, rewrite, takes_a_place};
 
 #[test(quiet)]
 async fn a_key_that_goes_round_costs_two_commands_an_acquisition_and_all_have_it_as_often() -> Result<()> {
@@ -34,7 +31,7 @@ async fn a_key_that_goes_round_costs_two_commands_an_acquisition_and_all_have_it
         let _ = warmed.unwrap()?;
     }
 
-    let before = evaluations(&server).await;
+    let before = server.scripts().await;
     let left = Arc::new(AtomicU64::new(CLIENTS * EACH));
     let mut tasks = JoinSet::new();
     for client in clients {
@@ -53,35 +50,11 @@ async fn a_key_that_goes_round_costs_two_commands_an_acquisition_and_all_have_it
         counts.push(ended.unwrap()?);
     }
     let total: u64 = counts.iter().sum();
-    let commands = evaluations(&server).await - before;
+    let commands = server.scripts().await - before;
     assert!(commands * 10 <= total * 22, "{commands} commands for {total} acquisitions");
     // Jain's index, at least 0.99.
     let squares: u64 = counts.iter().map(|count| count * count).sum();
     assert!(total * total * 100 >= 99 * CLIENTS * squares, "{counts:?}");
-    assert_eq!(server.ask(&["KEYS", "*"]).await, Answer::List(vec![Answer::Text(FENCE.into())]));
-    Ok(())
-}
-
-#[test]
-async fn a_waiter_that_asks_again_keeps_its_place() -> Result<()> {
-    let server = needs("redis-server", Server::start(&[]).await);
-    let (here, there) = (listening(&server).await?, listening(&server).await?);
-    let holder = claim();
-    assert!(matches!(here.try_acquire(&holder).await?, Attempt::Granted { .. }));
-    let (first, second) = (takes_a_place(&there).await?, takes_a_place(&here).await?);
-    for _ in 0..3 {
-        assert!(matches!(there.try_acquire(&first).await?, Attempt::Queued { notifies: true, .. }));
-    }
-    assert_eq!(places(&server).await, 2);
-    assert_eq!(here.release(&holder.grant(None)).await?, LeaseStatus::Held);
-    assert!(has_it(&server, &first).await);
-    // The answer to the claim that is repeated is the grant.
-    let granted = there.try_acquire(&first).await?;
-    assert_eq!(granted, there.try_acquire(&first).await?);
-    assert!(matches!(granted, Attempt::Granted { epoch: Some(_) }));
-    assert_eq!(there.release(&first.grant(None)).await?, LeaseStatus::Held);
-    assert!(has_it(&server, &second).await);
-    assert_eq!(here.release(&second.grant(None)).await?, LeaseStatus::Held);
     assert_eq!(server.ask(&["KEYS", "*"]).await, Answer::List(vec![Answer::Text(FENCE.into())]));
     Ok(())
 }
@@ -130,35 +103,20 @@ async fn a_release_frees_the_key_at_once_where_no_waiter_can_be_served() -> Resu
     Ok(())
 }
 
-const WAITER: &str = "LEASEHOLD_TEST_WAITER";
-
 #[test]
-async fn a_release_frees_the_key_at_once_where_all_waiters_were_killed() -> Result<()> {
+async fn a_release_frees_the_key_at_once_where_all_waiters_died() -> Result<()> {
     let server = needs("redis-server", Server::start(&[]).await);
-    let (holder, dead) = (listening(&server).await?, listening(&server).await?);
+    let (holder, dead) = (listening(&server).await?, [listening(&server).await?, listening(&server).await?]);
     let held = claim();
     assert!(matches!(holder.try_acquire(&held).await?, Attempt::Granted { .. }));
-    takes_a_place(&dead).await?;
-    dead.close().await;
-    eventually("the server has noticed", async || server.clients().await == 2).await;
-    let mut command = this_program("queue::the_process_that_waits");
-    command.env(WAITER, server.url()).stdout(Stdio::null());
-    let mut process = KilledOnDrop::spawn(&mut command).unwrap();
-    eventually("it has a place", async || places(&server).await == 2).await;
-    process.end();
+    for dead in &dead {
+        takes_a_place(dead).await?;
+        dead.close().await;
+    }
     eventually("the server has noticed", async || server.clients().await == 2).await;
     assert_eq!(holder.release(&held.grant(None)).await?, LeaseStatus::Held);
     assert_eq!(server.ask(&["EXISTS", LOCK]).await.number(), 0);
     Ok(())
-}
-
-/// Not a test by itself: waits until it is killed.
-#[test]
-async fn the_process_that_waits() -> Result<()> {
-    let Ok(url) = std::env::var(WAITER) else { shows_nothing("another test runs it in a process of its own") };
-    let store = listening_at(&url).await?;
-    takes_a_place(&store).await?;
-    std::future::pending().await
 }
 
 #[test]
@@ -199,22 +157,6 @@ async fn a_place_that_was_not_confirmed_for_three_seconds_does_not_count() -> Re
 }
 
 #[test]
-async fn a_grant_whose_notification_is_lost_is_found_by_asking_again() -> Result<()> {
-    let server = needs("redis-server", Server::start(&[]).await);
-    let (here, there) = (locker(&server).await?, locker(&server).await?);
-    let held = here.lock("k").await?;
-    let waiting = tokio::spawn(async move { there.lock("k").await });
-    eventually("it has a place", async || places(&server).await == 1).await;
-    rewrite(&server, "", 3, "?{leasehold:}:inbox:nobody").await;
-    let _ = held.release().await?;
-    let guard = waiting.await.unwrap()?;
-    assert!(guard.is_held());
-    let _ = guard.release().await?;
-    assert_eq!(server.ask(&["EXISTS", LOCK, LINE]).await.number(), 0);
-    Ok(())
-}
-
-#[test]
 async fn without_permission_to_subscribe_waiters_keep_their_places_and_ask() -> Result<()> {
     let server = needs("redis-server", Server::start(&[]).await);
     server.ask(&["ACL", "SETUSER", "app", "reset", "on", ">pw", "+@all", "~*", "resetchannels"]).await;
@@ -231,23 +173,6 @@ async fn without_permission_to_subscribe_waiters_keep_their_places_and_ask() -> 
     while let Some(served) = waiting.join_next().await {
         let _ = served.unwrap()?;
     }
-    Ok(())
-}
-
-#[test]
-async fn a_waiter_that_is_cancelled_leaves_nothing_behind() -> Result<()> {
-    let server = needs("redis-server", Server::start(&[]).await);
-    let (here, there) = (locker(&server).await?, locker(&server).await?);
-    let held = here.lock("k").await?;
-    for _ in 0..5 {
-        let there = there.clone();
-        let waiting = tokio::spawn(async move { there.lock("k").await });
-        eventually("it has a place", async || places(&server).await == 1).await;
-        waiting.abort();
-        eventually("it has none", async || server.ask(&["EXISTS", LINE]).await.number() == 0).await;
-    }
-    let _ = held.release().await?;
-    assert_eq!(server.ask(&["KEYS", "*"]).await, Answer::List(vec![Answer::Text(FENCE.into())]));
     Ok(())
 }
 
@@ -295,17 +220,6 @@ async fn a_claim_of_a_free_key_behind_others_is_answered_the_epoch_of_the_first_
 }
 
 #[test]
-async fn a_forced_release_grants_to_the_first_in_the_queue() -> Result<()> {
-    let server = needs("redis-server", Server::start(&[]).await);
-    let (store, holder) = (listening(&server).await?, locker(&server).await?);
-    let held = holder.lock("k").await?;
-    let first = takes_a_place(&store).await?;
-    assert_eq!(holder.force_release(held.key()).await?.holders.len(), 1);
-    assert!(has_it(&server, &first).await);
-    Ok(())
-}
-
-#[test]
 async fn a_queue_that_somebody_else_wrote_keeps_nobody_from_the_key() -> Result<()> {
     let server = needs("redis-server", Server::start(&[]).await);
     let (here, there) = (locker(&server).await?, locker(&server).await?);
@@ -323,9 +237,9 @@ async fn a_queue_that_somebody_else_wrote_keeps_nobody_from_the_key() -> Result<
         server.ask(line).await;
         let held = here.try_lock("k").await?.unwrap_or_else(|| panic!("{line:?}"));
         let there = there.clone();
-        let asked = evaluations(&server).await;
+        let asked = server.scripts().await;
         let waiting = tokio::spawn(async move { there.lock("k").await });
-        eventually("it waits", async || evaluations(&server).await > asked).await;
+        eventually("it waits", async || server.scripts().await > asked).await;
         let _ = held.release().await?;
         let _ = waiting.await.unwrap()?.release().await?;
     }
@@ -342,9 +256,9 @@ async fn the_queue_can_be_off_and_programs_with_and_without_it_take_turns() -> R
     assert!(!confirmed.connect().await?.capabilities().has(Capability::Queue));
     for (holder, waiter) in [(&with, &without), (&without, &with)] {
         let held = holder.acquire(&key(), &LockOptions::new()).await?.unwrap();
-        let (waiter, asked) = (waiter.clone(), evaluations(&server).await);
+        let (waiter, asked) = (waiter.clone(), server.scripts().await);
         let waiting = tokio::spawn(async move { waiter.lock("k").await });
-        eventually("it waits", async || evaluations(&server).await > asked).await;
+        eventually("it waits", async || server.scripts().await > asked).await;
         let _ = held.release().await?;
         let _ = waiting.await.unwrap()?.release().await?;
     }
@@ -399,9 +313,9 @@ async fn a_waiter_that_was_stopped_makes_no_guard_of_a_grant_that_is_another_s_b
         // Granted to the one that stands still, and then, when that lease is over, to another.
         let _ = held.release().await?;
         let theirs = other.lock("k").await?;
-        let asked = evaluations(&server).await;
+        let asked = server.scripts().await;
         drop(standing);
-        let asks = async || evaluations(&server).await >= asked + 3;
+        let asks = async || server.scripts().await >= asked + 3;
         tokio::select! {
             guard = &mut stopped => panic!("a guard beside that of another: {guard:?}"),
             () = eventually("it asks and asks again", asks) => {}

@@ -3,10 +3,9 @@
 
 use std::time::Duration;
 
-use leasehold_redis_single::{ErrorKind, KIND, LockKey, LockOptions, Locker, LockerExt, RedisSingle, Result};
+use leasehold_redis_single::{ErrorKind, KIND, LockOptions, Locker, LockerExt, RedisSingle, Result};
 use leasehold_testkit::redis::{Recorder, Server};
 use leasehold_testkit::{eventually, needs, test};
-use tokio::time::timeout;
 
 async fn replicate(replica: &Server, primary: &Server) {
     let follow = ["REPLICAOF", "127.0.0.1", &primary.port().to_string()];
@@ -70,33 +69,5 @@ async fn a_hand_off_that_no_replica_has_is_in_doubt_and_is_given_back() -> Resul
     replica.resume();
     let handed = here.lock("k").await?.detach().unwrap();
     assert!(there.attach(&handed, &LockOptions::new()).await?.is_some());
-    Ok(())
-}
-
-/// As behind an address that the administrators move.
-#[test]
-async fn waits_go_on_while_a_server_is_a_replica_and_are_served_when_it_is_promoted() -> Result<()> {
-    let other = needs("redis-server", Server::start(&["--repl-diskless-sync-delay", "0"]).await);
-    let server = needs("redis-server", Server::start(&[]).await);
-    let (here, there) = (RedisSingle::connect(&server.url()).await?, RedisSingle::connect(&server.url()).await?);
-    let _held = there.lock("k").await?;
-    let (before, key) = (server.calls("evalsha").await, LockKey::new("k")?);
-    let mut waiting = tokio::spawn({
-        let here = here.clone();
-        async move { here.acquire(&key, &LockOptions::new()).await }
-    });
-    eventually("it waits", async || server.calls("evalsha").await > before).await;
-    replicate(&server, &other).await;
-    for _ in 0..3 {
-        let error = here.try_lock("other").await.unwrap_err();
-        assert!(error.is_transient(), "{error}");
-    }
-    let told =
-        async || here.try_lock("other").await.is_err_and(|error| error.to_string().contains("read-only replica"));
-    eventually("it says why", told).await;
-    assert!(timeout(Duration::from_secs(2), &mut waiting).await.is_err(), "a wait ended");
-    server.ask(&["REPLICAOF", "NO", "ONE"]).await;
-    let guard = timeout(Duration::from_secs(60), waiting).await.expect("it is served").expect("no panic")?;
-    assert!(guard.is_some());
     Ok(())
 }

@@ -56,27 +56,19 @@ async fn held(server: &Server) -> Result<(RedisSingle, LockGuard)> {
     Ok((holder, guard))
 }
 
+/// A release in the silence is the first thing that the server hears, when nobody's place counts any more.
 #[test]
 async fn a_server_that_is_silent_for_seconds_keeps_the_order_of_the_queue() -> Result<()> {
-    let server = needs("redis-server", Server::start(&[]).await);
-    let (_holder, guard) = held(&server).await?;
-    let line = Line::form(&server).await?;
-    server.pause();
-    sleep(SILENCE).await;
-    server.resume();
-    let _ = guard.release().await?;
-    line.ends_in_order(&server).await
-}
-
-/// It is the first thing that the server hears, when nobody's place counts any more.
-#[test]
-async fn a_release_while_the_server_is_silent_grants_to_the_first_in_the_queue() -> Result<()> {
-    let server = needs("redis-server", Server::start(&[]).await);
-    let (_holder, guard) = held(&server).await?;
-    let line = Line::form(&server).await?;
-    server.pause();
-    drop(guard);
-    sleep(SILENCE).await;
-    server.resume();
-    line.ends_in_order(&server).await
+    for is_released_in_the_silence in [false, true] {
+        let server = needs("redis-server", Server::start(&[]).await);
+        let (_holder, guard) = held(&server).await?;
+        let (line, mut guard) = (Line::form(&server).await?, Some(guard));
+        server.pause();
+        drop(guard.take_if(|_| is_released_in_the_silence));
+        sleep(SILENCE).await;
+        server.resume();
+        drop(guard);
+        line.ends_in_order(&server).await?;
+    }
+    Ok(())
 }

@@ -1,54 +1,14 @@
 //! Beside a single server: a Cluster, and a primary behind Sentinels. The tests start them; without `redis-server`
 //! they are ignored.
 
-use std::collections::BTreeSet;
 use std::time::Duration;
 
-use leasehold_redis_single::{
-    Admin, ErrorKind, LockGuard, LockKey, LockOptions, LockerExt, LossReason, RedisSingle, ReleaseOutcome, Result,
-};
+use leasehold_redis_single::{Admin, ErrorKind, LockKey, LockOptions, LockerExt, RedisSingle, ReleaseOutcome, Result};
 use leasehold_testkit::redis::{Cluster, Sentinels, Server};
-use leasehold_testkit::{eventually, needs, test};
+use leasehold_testkit::{needs, test};
 use tokio::time::timeout;
 
 const MINUTE: Duration = Duration::from_secs(60);
-
-#[test]
-async fn locks_are_spread_over_a_cluster_and_all_works_as_on_one_server() -> Result<()> {
-    let cluster = needs("redis-server", Cluster::start().await);
-    let (here, there) = (RedisSingle::connect(&cluster.url()).await?, RedisSingle::connect(&cluster.url()).await?);
-    let options = LockOptions::new().ttl(Duration::from_secs(2));
-    let mut guards: Vec<LockGuard> = Vec::new();
-    for number in 0..200 {
-        let key = LockKey::new(format!("k{{{number}}}"))?;
-        guards.push(here.acquire(&key, &options).await?.unwrap());
-        assert!(there.try_lock(&key).await?.is_none());
-    }
-    for node in cluster.nodes() {
-        assert!(node.ask(&["DBSIZE"]).await.number() > 50, "the keys are spread");
-    }
-    let (mut listed, mut after) = (BTreeSet::new(), None);
-    loop {
-        let page = there.list("k{", after.as_ref()).await?;
-        listed.extend(page.keys.into_iter().map(|holders| holders.key));
-        after = page.next;
-        if after.is_none() {
-            break;
-        }
-    }
-    assert_eq!(listed, guards.iter().map(|guard| guard.key().clone()).collect());
-    for node in cluster.nodes() {
-        let renewals = node.calls("pexpire").await + 150;
-        eventually("renewals go on", async || node.calls("pexpire").await >= renewals).await;
-    }
-    assert!(guards.iter().all(LockGuard::is_held));
-    there.force_release(guards[0].key()).await?;
-    assert_eq!(guards[0].lost().await, LossReason::ForceReleased);
-    for guard in guards.drain(1..) {
-        assert_eq!(guard.release().await?, ReleaseOutcome::Released);
-    }
-    Ok(())
-}
 
 /// The line in the README, and what it adds.
 async fn restrict(server: &Server, more: &[&str]) {
@@ -94,31 +54,6 @@ async fn the_least_privileges_are_enough_everywhere() -> Result<()> {
     all_works(&set.url()).await?;
     restrict(&set.primary, &["+select"]).await;
     all_works(&format!("{}/1", set.primary.url())).await
-}
-
-#[test]
-async fn a_signal_crosses_the_cluster() -> Result<()> {
-    let cluster = needs("redis-server", Cluster::start().await);
-    let here = RedisSingle::connect(&cluster.url()).await?;
-    // Each locker subscribes on a node of its own choice.
-    for number in 0..6 {
-        let there = RedisSingle::connect(&cluster.url()).await?;
-        let key = LockKey::new(format!("k{number}"))?;
-        let guard = here.lock(&key).await?;
-        let waiting = tokio::spawn(async move { there.lock(&key).await });
-        eventually("it listens", async || {
-            let mut channels = 0;
-            for node in cluster.nodes() {
-                let answer = node.ask(&["PUBSUB", "CHANNELS"]).await;
-                channels += i32::from(answer != leasehold_testkit::redis::Answer::List(Vec::new()));
-            }
-            channels == 1
-        })
-        .await;
-        let _ = guard.release().await?;
-        let _ = waiting.await.unwrap()?.release().await?;
-    }
-    Ok(())
 }
 
 #[test]

@@ -1,28 +1,14 @@
 //! Connections to real servers, which the tests start; without `redis-server` they are ignored.
 
 use leasehold_core::ErrorKind;
-use leasehold_redis::{
-    ConnectionSettings, Endpoint, Namespace, Notify, Script, ScriptArguments, Source, Store, StoreOptions,
-};
+use leasehold_redis::{Script, ScriptArguments};
 use leasehold_testkit::redis::Server;
 use leasehold_testkit::{Proxy, eventually, needs, test};
 
-static ECHO: Script = Script::new(&["return { 'heard', ARGV[1] }"]);
-
-async fn open(url: &str) -> leasehold_core::Result<Store> {
-    let endpoint = Endpoint::of(&Source::Url(url.to_owned()))?;
-    let options = StoreOptions { functions: &[], notifications: Notify::Releases };
-    Store::connect(&endpoint, &Namespace::default(), &ConnectionSettings::default(), options).await
-}
+use crate::stores::{heard, open};
 
 fn key() -> ScriptArguments {
     ScriptArguments::default().text("k")
-}
-
-async fn echo(store: &Store, word: &str) -> leasehold_core::Result<String> {
-    let arguments = ScriptArguments::default().text("{k}:lock").text(word);
-    let reply = store.run(&ECHO, 1, arguments, None).await?;
-    Ok(reply.words().join(" "))
 }
 
 async fn nobody_is_connected(server: &Server) {
@@ -48,12 +34,12 @@ async fn a_script_is_sent_as_source_only_when_the_server_does_not_know_it() {
     let server = needs("redis-server", Server::start(&[]).await);
     let connection = open(&server.url()).await.unwrap();
     for _ in 0..3 {
-        echo(&connection, "a").await.unwrap();
+        heard(&connection, "{k}:lock").await.unwrap();
     }
     assert_eq!((server.calls("evalsha").await, server.calls("eval").await), (3, 1));
     server.ask(&["SCRIPT", "FLUSH"]).await;
     for _ in 0..3 {
-        echo(&connection, "a").await.unwrap();
+        heard(&connection, "{k}:lock").await.unwrap();
     }
     assert_eq!((server.calls("evalsha").await, server.calls("eval").await), (6, 2));
 }

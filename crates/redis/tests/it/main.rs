@@ -8,6 +8,7 @@ mod redirections;
 mod sentinels;
 mod signals;
 mod store;
+mod stores;
 #[cfg(feature = "tls-rustls")]
 mod tls;
 

@@ -10,20 +10,14 @@ use leasehold_redis::fred::interfaces::ClientLike;
 use leasehold_redis::fred::types::Builder;
 use leasehold_redis::fred::types::config::Config;
 use leasehold_redis::fred::util::redis_keyslot;
-use leasehold_redis::{
-    ConnectionSettings, Endpoint, LOCK, Namespace, Notify, Script, ScriptArguments, Source, Store, StoreOptions,
-};
+use leasehold_redis::{ConnectionSettings, LOCK, ScriptArguments, Store};
 use leasehold_testkit::redis::FakeRedis;
 use leasehold_testkit::{eventually, shown, test};
 
-static ECHO: Script = Script::new(&["return { 'heard', ARGV[1] }"]);
+use crate::stores::{self, ECHO, RELEASES, bulk, heard};
 
 /// The last slot of each node, and its port, in order: what the nodes say.
 type Map = Arc<Mutex<Vec<(u16, u16)>>>;
-
-fn bulk(text: &str) -> String {
-    format!("${}\r\n{text}\r\n", text.len())
-}
 
 /// What a node says beside the others.
 #[derive(Clone, Copy, Default)]
@@ -94,8 +88,7 @@ async fn cluster() -> (Map, [FakeRedis; 3]) {
 async fn open_with(nodes: &[&FakeRedis], settings: &ConnectionSettings) -> Result<Store> {
     let more: Vec<_> = nodes[1..].iter().map(|node| format!("node=127.0.0.1:{}", node.port())).collect();
     let url = format!("redis-cluster://127.0.0.1:{}?{}", nodes[0].port(), more.join("&"));
-    let options = StoreOptions { functions: &[], notifications: Notify::Releases };
-    Store::connect(&Endpoint::of(&Source::Url(url))?, &Namespace::default(), settings, options).await
+    stores::open_with(&url, settings).await
 }
 
 async fn open(nodes: &[&FakeRedis]) -> Result<Store> {
@@ -104,8 +97,7 @@ async fn open(nodes: &[&FakeRedis]) -> Result<Store> {
 
 /// The port of the node that answers for this key.
 async fn asked(store: &Store, key: &str) -> Result<u16> {
-    let reply = store.run(&ECHO, 1, ScriptArguments::default().text(key).text("a"), None).await?;
-    Ok(reply.words()[1].parse().unwrap())
+    Ok(heard(store, key).await?.parse().unwrap())
 }
 
 fn scripts(node: &FakeRedis) -> usize {
@@ -201,33 +193,6 @@ async fn the_map_of_a_node_that_is_cut_off_is_not_believed_while_another_sees_al
 }
 
 #[test]
-async fn a_node_that_is_gone_costs_its_own_slots_until_another_serves_them() {
-    let (map, [one, two, three]) = cluster().await;
-    let store = open(&[&one, &two]).await.unwrap();
-    let [first, second, last] = keys();
-    assert_eq!(asked(&store, &last).await.unwrap(), three.port());
-    drop(three);
-    let gone = async || asked(&store, &last).await.is_err();
-    eventually("it is gone", gone).await;
-    assert_eq!(asked(&store, &first).await.unwrap(), one.port());
-    map.lock().unwrap()[2].1 = two.port();
-    eventually("another serves its slots", async || asked(&store, &last).await.is_ok_and(|port| port == two.port()))
-        .await;
-    assert_eq!(asked(&store, &second).await.unwrap(), two.port());
-    // A slot that nobody serves.
-    map.lock().unwrap().truncate(1);
-    store.script_error(&["refused", "CLUSTERDOWN Hash slot not served"]);
-    eventually("nobody serves it", async || {
-        asked(&store, &last).await.is_err_and(|error| error.kind() == ErrorKind::Unavailable)
-    })
-    .await;
-    assert_eq!(asked(&store, &first).await.unwrap(), one.port());
-    drop((one, two));
-    let nobody = async || asked(&store, &first).await.is_err() && format!("{store:?}").contains("connected: false");
-    eventually("nobody is there", nobody).await;
-}
-
-#[test]
 async fn a_slot_of_which_two_nodes_have_a_part_is_asked_for_again_for_half_of_the_time() {
     let map = Map::default();
     let torn = node(&map, Node { tries: true, ..Node::default() }).await;
@@ -278,8 +243,7 @@ async fn a_client_of_the_callers_that_looks_after_a_cluster_is_asked_for_all_nod
     let client = Builder::from_config(config).build().unwrap();
     client.init().await.unwrap();
     let settings = ConnectionSettings { replicas: (1, Duration::from_millis(100)), ..ConnectionSettings::default() };
-    let options = StoreOptions { functions: &[], notifications: Notify::Releases };
-    let store = Store::from_client(client.clone(), &settings, options);
+    let store = Store::from_client(client.clone(), &settings, RELEASES);
     let [first, _, last] = keys();
     assert_eq!(asked(&store, &first).await.unwrap(), one.port());
     assert_eq!(asked(&store, &last).await.unwrap(), none.port());

@@ -1,17 +1,13 @@
 //! A node of a Cluster that sends its clients elsewhere.
 
-use leasehold_testkit::test;
-use std::error::Error as _;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU16, Ordering};
 
 use leasehold_core::ErrorKind;
-use leasehold_redis::{
-    ConnectionSettings, Endpoint, Namespace, Notify, Script, ScriptArguments, Source, Store, StoreOptions,
-};
 use leasehold_testkit::redis::FakeRedis;
+use leasehold_testkit::{shown, test};
 
-static ECHO: Script = Script::new(&["return { 'heard', ARGV[1] }"]);
+use crate::stores::{bulk, heard, open};
 
 /// Serves all slots, at least so it says, and sends every script elsewhere. Whether it lists that node is up to the test.
 async fn node_that_sends_on(word: &'static str, elsewhere: u16, lists: bool) -> FakeRedis {
@@ -28,7 +24,7 @@ async fn node_that_sends_on(word: &'static str, elsewhere: u16, lists: bool) -> 
                     "aa 127.0.0.1:{own}@1 myself,master - 0 1 1 connected 0-16383\n\
                      bb 127.0.0.1:{other}@1 master - 0 1 2 connected\n"
                 );
-                format!("${}\r\n{nodes}\r\n", nodes.len())
+                bulk(&nodes)
             }
             ["EVALSHA" | "EVAL", ..] => format!("-{word} 7 127.0.0.1:{elsewhere}\r\n"),
             _ => return FakeRedis::greeting(words).unwrap_or_else(|| b"-ERR unknown\r\n".to_vec()),
@@ -41,12 +37,7 @@ async fn node_that_sends_on(word: &'static str, elsewhere: u16, lists: bool) -> 
 }
 
 async fn echo(node: &FakeRedis) -> leasehold_core::Result<String> {
-    let url = format!("redis-cluster://:secret@127.0.0.1:{}", node.port());
-    let options = StoreOptions { functions: &[], notifications: Notify::Releases };
-    let endpoint = Endpoint::of(&Source::Url(url))?;
-    let connection = Store::connect(&endpoint, &Namespace::default(), &ConnectionSettings::default(), options).await?;
-    let reply = connection.run(&ECHO, 1, ScriptArguments::default().text("k").text("a"), None).await?;
-    Ok(reply.words().join(" "))
+    heard(&open(&format!("redis-cluster://:secret@127.0.0.1:{}", node.port())).await?, "k").await
 }
 
 async fn elsewhere() -> FakeRedis {
@@ -65,8 +56,7 @@ async fn nobody_is_followed_to_a_server_that_the_cluster_does_not_list() {
         let node = node_that_sends_on(word, stranger.port(), false).await;
         let error = echo(&node).await.unwrap_err();
         assert_eq!(error.kind(), ErrorKind::Unavailable, "{error}");
-        let cause = error.source().map(ToString::to_string).unwrap_or_default();
-        assert!(cause.contains("on the way to another node"), "{error}: {cause}");
+        assert!(shown(&error).contains("on the way to another node"), "{}", shown(&error));
         // Three times at once, and then every 20 ms for half a second.
         let times = node.received().iter().filter(|words| words[0] == "EVALSHA").count();
         assert!((4..40).contains(&times), "{times}");
@@ -78,7 +68,7 @@ async fn nobody_is_followed_to_a_server_that_the_cluster_does_not_list() {
 async fn a_node_that_the_cluster_lists_is_asked_with_the_word_that_it_wants() {
     let other = elsewhere().await;
     let node = node_that_sends_on("ASK", other.port(), true).await;
-    assert_eq!(echo(&node).await.unwrap(), "heard a");
+    assert_eq!(echo(&node).await.unwrap(), "a");
     let heard: Vec<String> = other.received().into_iter().map(|mut words| words.swap_remove(0)).collect();
     let asking = heard.iter().position(|word| word == "ASKING").expect("it is told");
     assert_eq!(heard[asking + 1], "EVALSHA");

@@ -5,24 +5,18 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use leasehold_core::{ErrorKind, LockKey, Notifications, Result};
-use leasehold_redis::{
-    ConnectionSettings, Endpoint, Namespace, Notify, Script, ScriptArguments, Source, Store, StoreOptions,
-};
+use leasehold_redis::{ConnectionSettings, Source, Store};
 use leasehold_testkit::redis::{FakeRedis, Recorder};
 use leasehold_testkit::{Deadline, PATIENCE, eventually, shown, test};
 use tokio::runtime::Builder;
 
-static ECHO: Script = Script::new(&["return { 'heard', ARGV[1] }"]);
+use crate::stores::{self, RELEASES, bulk, heard};
 
 /// Whom a Sentinel names, and in which epoch. Port 0: nobody.
 type Says = Arc<Mutex<(u64, u16)>>;
 
 fn says(epoch: u64, primary: &FakeRedis) -> Says {
     Arc::new(Mutex::new((epoch, primary.port())))
-}
-
-fn bulk(text: &str) -> String {
-    format!("${}\r\n{text}\r\n", text.len())
 }
 
 /// Refuses what has one of these words.
@@ -68,19 +62,19 @@ async fn primary(name: &'static str) -> FakeRedis {
     server(name, "master", || {}).await
 }
 
-async fn open(sentinels: &[&FakeRedis]) -> Result<Store> {
+fn url(sentinels: &[&FakeRedis]) -> String {
     let node = |sentinel: &&FakeRedis| format!("&node=127.0.0.1:{}", sentinel.port());
     let nodes: String = sentinels[1..].iter().map(node).collect();
-    let url = format!("redis-sentinel://127.0.0.1:{}?sentinelServiceName=main{nodes}", sentinels[0].port());
-    let options = StoreOptions { functions: &[], notifications: Notify::Releases };
-    let endpoint = Endpoint::of(&Source::Url(url))?;
-    Store::connect(&endpoint, &Namespace::default(), &ConnectionSettings::default(), options).await
+    format!("redis-sentinel://127.0.0.1:{}?sentinelServiceName=main{nodes}", sentinels[0].port())
+}
+
+async fn open(sentinels: &[&FakeRedis]) -> Result<Store> {
+    stores::open(&url(sentinels)).await
 }
 
 /// Who answers.
 async fn asked(store: &Store) -> Result<String> {
-    let reply = store.run(&ECHO, 1, ScriptArguments::default().text("k").text("a"), None).await?;
-    Ok(reply.words()[1].to_owned())
+    heard(store, "k").await
 }
 
 async fn is_asked(store: &Store, name: &str) {
@@ -191,12 +185,10 @@ async fn what_the_sentinels_name_is_not_refused_as_a_replica() {
     })
     .await;
     let only = sentinel(&says(1, &promoted), &[]).await;
-    let url = format!("redis-sentinel://127.0.0.1:{}?sentinelServiceName=main", only.port());
-    let settings = ConnectionSettings { source: Some(Source::Url(url)), ..ConnectionSettings::default() };
-    let options = StoreOptions { functions: &[], notifications: Notify::Releases };
-    assert!(Store::open(settings, options).await.is_ok());
+    let settings = ConnectionSettings { source: Some(Source::Url(url(&[&only]))), ..ConnectionSettings::default() };
+    assert!(Store::open(settings, RELEASES).await.is_ok());
     let settings = ConnectionSettings { source: Some(Source::Url(promoted.url())), ..ConnectionSettings::default() };
-    assert_eq!(Store::open(settings, options).await.unwrap_err().kind(), ErrorKind::Unavailable);
+    assert_eq!(Store::open(settings, RELEASES).await.unwrap_err().kind(), ErrorKind::Unavailable);
 }
 
 #[test]
@@ -227,10 +219,7 @@ async fn an_answer_counts_for_nothing_when_another_has_become_primary_meanwhile(
     let says = says(1, &one);
     let only = sentinel(&says, &[]).await;
     let settings = ConnectionSettings { command_timeout: Duration::from_secs(60), ..ConnectionSettings::default() };
-    let url = format!("redis-sentinel://127.0.0.1:{}?sentinelServiceName=main", only.port());
-    let endpoint = Endpoint::of(&Source::Url(url)).unwrap();
-    let options = StoreOptions { functions: &[], notifications: Notify::Releases };
-    let store = Store::connect(&endpoint, &Namespace::default(), &settings, options).await.unwrap();
+    let store = stores::open_with(&url(&[&only]), &settings).await.unwrap();
     assert_eq!(asked(&store).await.unwrap(), "one");
     hangs.store(true, Ordering::Release);
     *says.lock().unwrap() = (2, two.port());

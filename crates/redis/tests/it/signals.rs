@@ -4,10 +4,12 @@ use std::time::Duration;
 
 use futures::future::join_all;
 use leasehold_core::{ErrorKind, LockKey, Notification, Notifications, Subscription};
-use leasehold_redis::{CHANNEL, ConnectionSettings, Endpoint, Namespace, Notify, Source, Store, StoreOptions};
+use leasehold_redis::{CHANNEL, Namespace, Store};
 use leasehold_testkit::redis::{Answer, Server};
 use leasehold_testkit::{Proxy, eventually, needs, test};
 use tokio::time::timeout;
+
+use crate::stores::open;
 
 struct Radio {
     store: Store,
@@ -15,10 +17,7 @@ struct Radio {
 
 impl Radio {
     async fn new(url: &str) -> Self {
-        let endpoint = Endpoint::of(&Source::Url(url.to_owned())).expect("a good URL");
-        let options = StoreOptions { functions: &[], notifications: Notify::Releases };
-        let store = Store::connect(&endpoint, &Namespace::default(), &ConnectionSettings::default(), options).await;
-        Self { store: store.expect("a connection") }
+        Self { store: open(url).await.expect("a connection") }
     }
 
     async fn subscribe(&self, key: &str) -> leasehold_core::Result<Box<dyn Subscription>> {
@@ -119,29 +118,6 @@ async fn everybody_is_woken_after_a_break_and_subscribed_again() {
 }
 
 #[test]
-async fn listening_goes_on_after_the_server_was_away() {
-    let mut server = needs("redis-server", Server::start(&[]).await);
-    let radio = Radio::new(&server.url()).await;
-    let mut early = radio.subscribe("a").await.unwrap();
-    server.kill();
-    eventually("listening fails", async || radio.subscribe("b").await.is_err()).await;
-    server.restart().await;
-    eventually("listening works", async || radio.subscribe("b").await.is_ok()).await;
-    let listens_again = async {
-        loop {
-            match early.next().await {
-                Notification::Ended => break early = radio.subscribe("a").await.unwrap(),
-                _ if publish(&server, "a").await == 1 => break,
-                _ => {}
-            }
-        }
-    };
-    timeout(Duration::from_secs(60), listens_again).await.expect("news, or an end");
-    assert_eq!(publish(&server, "a").await, 1);
-    hears(&mut *early).await;
-}
-
-#[test]
 async fn a_flood_of_signals_loses_nobody() {
     let server = needs("redis-server", Server::start(&[]).await);
     let radio = Radio::new(&server.url()).await;
@@ -197,14 +173,4 @@ async fn a_silent_server_makes_listening_fail_in_time() {
     assert!(listening.is_err());
     server.resume();
     eventually("listening works", async || radio.subscribe("b").await.is_ok()).await;
-}
-
-#[test]
-async fn nobody_listens_after_close() {
-    let server = needs("redis-server", Server::start(&[]).await);
-    let radio = Radio::new(&server.url()).await;
-    let _listener = radio.subscribe("a").await.unwrap();
-    radio.store.close().await;
-    eventually("no connection is left", async || server.clients().await == 0).await;
-    assert_eq!(radio.subscribe("a").await.err().unwrap().kind(), ErrorKind::Closed);
 }

@@ -10,13 +10,14 @@ use leasehold_core::{
     OwnerId, Renewal, Result,
 };
 use leasehold_redis::{
-    ConnectionSettings, FORCED, Form, LOCK, Namespace, Needs, Notify, Script, ScriptArguments, Source, Store,
-    StoreOptions, examine, read_queued,
+    ConnectionSettings, FORCED, Form, LOCK, Needs, Notify, Script, ScriptArguments, Source, Store, StoreOptions,
+    examine, read_queued,
 };
 use leasehold_testkit::redis::{Recorder, Server};
 use leasehold_testkit::{eventually, needs, test};
 
-const RELEASES: StoreOptions = StoreOptions { functions: &[], notifications: Notify::Releases };
+use crate::stores::{self, RELEASES};
+
 const GRANTS: StoreOptions =
     StoreOptions { functions: &[], notifications: Notify::Grants { part: LOCK, trusted: true } };
 
@@ -100,6 +101,8 @@ async fn all_keys_of_a_namespace_are_listed_page_by_page_and_nothing_else() {
         let error = store.keys(LOCK, "", Some(&Cursor(odd.into()))).await.unwrap_err();
         assert_eq!(error.kind(), ErrorKind::InvalidOptions, "{odd:?}");
     }
+    let error = store.keys(LOCK, "", Some(&Cursor(" 99999999999999999999 0".into()))).await.unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Backend, "the server refuses it");
 }
 
 /// Prolongs what is there under the owner and the epoch that are given.
@@ -319,16 +322,7 @@ async fn a_server_that_may_lose_locks_is_warned_of() {
     assert!(log.contains("evicts entries") && log.contains("policy=\"allkeys-lru\""), "{log}");
     assert_eq!(told, ["eviction-policy"]);
     let recorder = Recorder::start();
-    Store::connect(
-        &leasehold_redis::Endpoint::of(&Source::Url(server.url())).unwrap(),
-        &Namespace::default(),
-        &settings(&server),
-        RELEASES,
-    )
-    .await
-    .unwrap()
-    .warn_of_eviction()
-    .await;
+    stores::open(&server.url()).await.unwrap().warn_of_eviction().await;
     assert!(recorder.recorded().contains("evicts entries"), "{}", recorder.recorded());
     server.ask(&["CONFIG", "SET", "maxmemory", "0"]).await;
 

@@ -5,38 +5,29 @@
 use std::path::Path;
 use std::time::Duration;
 
-use leasehold_core::{Error, ErrorKind, LockKey, Notifications};
-use leasehold_redis::{
-    ConnectionSettings, Endpoint, Namespace, Notify, Script, ScriptArguments, Source, Store, StoreOptions,
-};
+use leasehold_core::{ErrorKind, LockKey, Notifications};
+use leasehold_redis::{Endpoint, Source};
 use leasehold_testkit::redis::Server;
-use leasehold_testkit::{Authority, Issued, eventually, needs, test};
+use leasehold_testkit::{Authority, Issued, eventually, needs, shown, test};
 use tokio::io::AsyncReadExt;
 use tokio::net::TcpListener;
 use tokio::time::timeout;
 
+use crate::stores::{heard, open};
+
 const PASSWORD: &str = "hunter2-canary";
 const HERE: &str = "IP:127.0.0.1,DNS:localhost";
 
-static ECHO: Script = Script::new(&["return { 'heard', ARGV[1] }"]);
-
-async fn open(url: &str) -> Result<Store, Error> {
-    let endpoint = Endpoint::of(&Source::Url(url.to_owned()))?;
-    let options = StoreOptions { functions: &[], notifications: Notify::Releases };
-    Store::connect(&endpoint, &Namespace::default(), &ConnectionSettings::default(), options).await
-}
-
 async fn works(url: &str) {
     let connection = open(url).await.unwrap();
-    let reply = connection.run(&ECHO, 1, ScriptArguments::default().text("k").text("a"), None).await.unwrap();
-    assert_eq!(reply.words(), ["heard", "a"]);
+    assert_eq!(heard(&connection, "k").await.unwrap(), "a");
     connection.subscribe(&LockKey::new("k").unwrap()).await.unwrap();
     connection.close().await;
 }
 
 async fn is_refused(url: &str, why: &str) {
     let error = timeout(Duration::from_secs(60), open(url)).await.expect("an end").unwrap_err();
-    let told = format!("{error}: {}", std::error::Error::source(&error).map(ToString::to_string).unwrap_or_default());
+    let told = shown(&error);
     assert_eq!(error.kind(), ErrorKind::Backend, "{told}");
     assert!(told.contains(why), "{why}: {told}");
     assert!(!told.contains(PASSWORD), "{told}");
@@ -84,7 +75,7 @@ async fn a_certificate_that_is_exchanged_for_one_that_is_not_trusted_is_told_unt
     let theirs = stranger.issue("server", HERE);
     let port = needs("redis-server with TLS", server.serve_tls(authority.files(&issued), "no").await);
     let connection = open(&url(port, &[("cacert", authority.cert())])).await.unwrap();
-    let ask = async || connection.run(&ECHO, 1, ScriptArguments::default().text("k").text("a"), None).await;
+    let ask = async || heard(&connection, "k").await;
     ask().await.unwrap();
     let show = async |issued: &Issued| {
         let (cert, key) = (issued.cert.to_str().unwrap(), issued.key.to_str().unwrap());

@@ -1,9 +1,9 @@
 use std::time::Duration;
 
 use leasehold_redlock::{ErrorKind, Locker};
-use leasehold_testkit::{needs, test};
+use leasehold_testkit::{eventually, needs, test};
 
-use crate::bench::{Nodes, acquire, lock, once, patient, until};
+use crate::bench::{Nodes, acquire, lock, once, patient};
 
 const LEASE: Duration = Duration::from_secs(60);
 
@@ -21,9 +21,9 @@ async fn a_lock_that_too_few_nodes_hand_off_is_nobodys_and_is_given_back() {
     let error = there.attach(&handed, &once().ttl(LEASE)).await.unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Indeterminate, "{error}");
     let is_free = async |node: usize| nodes.0[node].ask(&["EXISTS", &lock("k")]).await.number() == 0;
-    until("what was taken over is given back", async || is_free(0).await).await;
+    eventually("what was taken over is given back", async || is_free(0).await).await;
     nodes.0[2].resume();
-    until("also where that was heard late", async || is_free(2).await).await;
+    eventually("also where that was heard late", async || is_free(2).await).await;
     assert!(there.attach(&handed, &once()).await.unwrap().is_none(), "what was given back was attached");
 }
 
@@ -42,7 +42,7 @@ async fn a_take_over_that_comes_too_late_releases_what_a_few_nodes_gave() {
         }
         assert!(there.attach(&handed, &once().ttl(LEASE)).await.unwrap().is_none(), "two have it");
         let is_free = async || nodes.0[slow].ask(&["EXISTS", &lock("k")]).await.number() == 0;
-        until("what one node gave is given back", is_free).await;
+        eventually("what one node gave is given back", is_free).await;
         for node in faster {
             assert_eq!(nodes.0[node].ask(&["DEL", &lock("k")]).await.number(), 1, "what the faster one has is gone");
         }

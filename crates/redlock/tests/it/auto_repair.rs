@@ -4,11 +4,11 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use leasehold_redlock::{Admin, NodeCondition, Redlock};
-use leasehold_testkit::{needs, test};
+use leasehold_testkit::{eventually, needs, test};
 use metrics::{Counter, Gauge, Histogram, Key, KeyName, Metadata, Recorder, SharedString, Unit};
 use tokio::time::{sleep, timeout};
 
-use crate::bench::{AMPLE, Nodes, acquire, conditions, cycle, fence, patient, token, until};
+use crate::bench::{AMPLE, Nodes, acquire, conditions, cycle, fence, patient, token};
 
 /// A recorder that knows one gauge, of one node.
 struct HasVote {
@@ -41,7 +41,7 @@ impl Recorder for HasVote {
 
 async fn all_serve(locks: &Redlock) {
     let serve = async || conditions(locks).await.iter().all(|condition| *condition == NodeCondition::Serving);
-    until("all nodes serve", serve).await;
+    eventually("all nodes serve", serve).await;
 }
 
 #[test]
@@ -57,7 +57,7 @@ async fn nodes_that_lost_their_data_get_their_votes_back_without_a_call_and_a_ga
 
     nodes.0[0].ask(&["FLUSHALL"]).await;
     cycle(&bystander, "other").await;
-    until("the gauge shows it", async || conditions(&bystander).await.len() == 3 && shown().abs() < 0.5).await;
+    eventually("the gauge shows it", async || conditions(&bystander).await.len() == 3 && shown().abs() < 0.5).await;
     let mut lockers = Vec::new();
     for _ in 0..3 {
         lockers.push(nodes.builder().auto_repair(true).connect().await.unwrap());
@@ -110,7 +110,7 @@ async fn a_repair_that_was_left_is_done_by_the_next() {
     let begun = async || nodes.0[0].ask(&["GET", "{leasehold:}:node"]).await.text().starts_with("2 healing ");
     tokio::select! {
         done = locks.repair() => panic!("a lock is held for minutes: {done:?}"),
-        () = until("it has begun", begun) => {}
+        () = eventually("it has begun", begun) => {}
     }
     let before = token(&guard);
     locks.force_release(guard.key()).await.unwrap();

@@ -1,9 +1,9 @@
 use leasehold_redlock::{ErrorKind, Redlock};
 use leasehold_testkit::redis::{Answer, Server};
-use leasehold_testkit::{a_runtime_that_rests_stalls_nobody, needs, test};
+use leasehold_testkit::{a_runtime_that_rests_stalls_nobody, eventually, needs, test};
 use tokio::task::JoinSet;
 
-use crate::bench::{Nodes, acquire, cycle, fence, lock, once, until};
+use crate::bench::{Nodes, acquire, cycle, fence, lock, once};
 use crate::tokens::{COMMANDS, FLEET, NODE};
 
 const TASKS: usize = 64;
@@ -72,7 +72,7 @@ async fn a_key_that_nodes_refuse_is_refused_alone() {
         });
     }
     trying.join_all().await;
-    until("nothing is left", async || nodes.having("ours/1").await == 0).await;
+    eventually("nothing is left", async || nodes.having("ours/1").await == 0).await;
 }
 
 #[test]

@@ -5,7 +5,6 @@ use leasehold_redlock::{
 };
 use leasehold_testkit::Proxy;
 use leasehold_testkit::redis::Server;
-use tokio::time::{sleep, timeout};
 
 /// Far more than anything takes that does not hang.
 pub(crate) const AMPLE: Duration = Duration::from_secs(60);
@@ -83,15 +82,6 @@ pub(crate) async fn cycle(locks: &Redlock, key: &str) -> u64 {
     let token = token(&guard);
     guard.release().await.unwrap();
     token
-}
-
-pub(crate) async fn until(what: &str, is_so: impl AsyncFn() -> bool) {
-    let polling = async {
-        while !is_so().await {
-            sleep(Duration::from_millis(20)).await;
-        }
-    };
-    assert!(timeout(AMPLE, polling).await.is_ok(), "never came: {what}");
 }
 
 pub(crate) async fn conditions(locks: &Redlock) -> Vec<NodeCondition> {

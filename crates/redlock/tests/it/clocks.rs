@@ -6,11 +6,11 @@ use leasehold_redlock::core::Health;
 use leasehold_redlock::{KIND, Redlock};
 use leasehold_testkit::launch::Settings;
 use leasehold_testkit::redis::{Answer, Server};
-use leasehold_testkit::{needs, test};
+use leasehold_testkit::{eventually, needs, test};
 use tempfile::TempDir;
 use tokio::time::sleep;
 
-use crate::bench::{Nodes, acquire, cycle, lock, once, take, token, until};
+use crate::bench::{Nodes, acquire, cycle, lock, once, take, token};
 
 /// A server whose clock the test moves while it runs. It ends when this value is dropped.
 struct Jumpy {
@@ -61,7 +61,7 @@ async fn the_clock_of_one_node_breaks_neither_exclusion_nor_the_order_of_tokens(
     let mut tokens = vec![cycle(&ours, "k").await];
 
     let guard = take(&ours, "k").await;
-    until("the node has it", async || jumpy.server.ask(&["EXISTS", &lock("k")]).await.number() == 1).await;
+    eventually("the node has it", async || jumpy.server.ask(&["EXISTS", &lock("k")]).await.number() == 1).await;
     let before = jumpy.seconds().await;
     jumpy.jump(3600);
     assert!(jumpy.seconds().await >= before + 3600, "the clock did not jump");

@@ -1,51 +1,22 @@
-//! The shared suite, with and without group commit, on the five servers that `LEASEHOLD_TEST_REDLOCK` names.
+//! The shared suite, with and without group commit, on the five servers that `LEASEHOLD_TEST_REDLOCK` names: `redis://` URLs,
+//! separated by commas.
 
-use std::env;
 use std::time::Duration;
 
-use async_trait::async_trait;
-use leasehold_redlock::core::conformance::{Fixture, Suite};
-use leasehold_redlock::{Capabilities, Redlock, RedlockBackend, Result};
-use leasehold_testkit::if_deep;
-
-const URLS: &str = "LEASEHOLD_TEST_REDLOCK";
+use leasehold_redlock::core::conformance::Suite;
+use leasehold_redlock::{Redlock, RedlockBackend};
+use leasehold_testkit::{Store, if_deep};
 
 pub(crate) fn suite() -> Suite {
-    let urls = env::var(URLS).ok();
-    let variants = [("group_commit_off", Nodes { urls: urls.clone(), group_commit: false })];
-    Suite::exclusive([("", Nodes { urls, group_commit: true })].into_iter().chain(if_deep(variants)))
+    Suite::exclusive([("", nodes(true))].into_iter().chain(if_deep([("group_commit_off", nodes(false))])))
 }
 
-struct Nodes {
-    urls: Option<String>,
-    group_commit: bool,
-}
-
-#[async_trait]
-impl Fixture for Nodes {
-    type Backend = RedlockBackend;
-
-    fn capabilities(&self) -> Capabilities {
-        Redlock::claims()
-    }
-
-    async fn available(&self) -> std::result::Result<(), String> {
-        if self.urls.is_none() {
-            return Err(format!("set {URLS} to the redis:// URLs of five servers, separated by commas"));
-        }
-        let locks = self.connect("leasehold-conformance").await.map_err(|error| error.to_string())?;
-        Redlock::from(locks).close().await;
-        Ok(())
-    }
-
-    async fn connect(&self, namespace: &str) -> Result<RedlockBackend> {
-        let urls = self.urls.clone().unwrap_or_default();
-        let builder = Redlock::builder().url(&urls).namespace(namespace).group_commit(self.group_commit);
+fn nodes(group_commit: bool) -> Store<RedlockBackend> {
+    let nodes = Store::named_by("LEASEHOLD_TEST_REDLOCK", Redlock::claims(), move |urls, namespace| {
+        let builder = Redlock::builder().url(&urls).namespace(namespace).group_commit(group_commit);
         // So that a busy machine is not taken for a silent node.
-        builder.node_limit(Duration::from_secs(2)).backend().await
-    }
-
-    fn steps_are_atomic(&self) -> bool {
-        false
-    }
+        let builder = builder.node_limit(Duration::from_secs(2));
+        Box::pin(async move { builder.backend().await })
+    });
+    nodes.steps_are_not_atomic()
 }

@@ -9,38 +9,7 @@ use leasehold_testkit::{eventually, needs, test};
 use tokio::task::JoinSet;
 use tokio::time::{sleep, timeout};
 
-use crate::bench::{Nodes, acquire, cycle, lock, once, take, token};
-
-#[test(multi_thread)]
-async fn ten_contenders_on_one_key_are_all_served() {
-    let nodes = needs("redis-server", Nodes::start(5).await);
-    let (inside, overlaps) = (Arc::new(AtomicUsize::new(0)), Arc::new(AtomicUsize::new(0)));
-    let mut contenders = JoinSet::new();
-    for _ in 0..10 {
-        // Each with connections and a queue of its own, as if in another process.
-        let locks = nodes.redlock().await;
-        let (inside, overlaps) = (Arc::clone(&inside), Arc::clone(&overlaps));
-        contenders.spawn(async move {
-            let mut tokens = Vec::new();
-            for _ in 0..5 {
-                let guard = take(&locks, "k").await;
-                overlaps.fetch_add(inside.fetch_add(1, Ordering::SeqCst), Ordering::SeqCst);
-                tokio::task::yield_now().await;
-                inside.fetch_sub(1, Ordering::SeqCst);
-                tokens.push(token(&guard));
-                guard.release().await.unwrap();
-            }
-            assert!(tokens.is_sorted_by(|a, b| a < b), "{tokens:?}");
-            tokens
-        });
-    }
-    let mut tokens: Vec<u64> = contenders.join_all().await.concat();
-    assert_eq!(overlaps.load(Ordering::SeqCst), 0);
-    assert_eq!(tokens.len(), 50);
-    tokens.sort_unstable();
-    tokens.dedup();
-    assert_eq!(tokens.len(), 50, "a token was given twice");
-}
+use crate::bench::{Nodes, acquire, cycle, lock, once, take};
 
 #[test]
 async fn a_split_vote_is_given_back_at_once() {

@@ -3,19 +3,16 @@
 use std::time::Duration;
 
 use leasehold_core::{Attempt, Backend, Claim, FencingToken, LockKey, Mode};
-use leasehold_redlock::{LockerExt, Redlock, Result};
-use leasehold_testkit::redis::Server;
+use leasehold_redlock::{LockerExt, Result};
 use leasehold_testkit::{needs, test, tokens_grow_although_all_is_forgotten};
+
+use crate::bench::Nodes;
 
 /// A node takes no number that is ahead of its clock.
 #[test]
 async fn tokens_of_a_busy_key_grow_when_all_nodes_forget_everything() -> Result<()> {
-    let mut nodes = Vec::new();
-    for _ in 0..3 {
-        let node = needs("redis-server", Server::start(&[]).await);
-        nodes.push(node);
-    }
-    let builder = Redlock::builder().nodes(nodes.iter().map(Server::url)).group_commit(false);
+    let nodes = needs("redis-server", Nodes::start(3).await);
+    let builder = nodes.builder().group_commit(false);
     // Without an engine, and each claim right behind the release before it: nothing but the nodes takes time.
     let store = builder.clone().backend().await?;
     let claim = || Claim::new(&LockKey::new("k").unwrap(), Mode::Exclusive, Duration::from_secs(60));
@@ -30,7 +27,7 @@ async fn tokens_of_a_busy_key_grow_when_all_nodes_forget_everything() -> Result<
     };
     let forgets = async || {
         store.close().await;
-        for node in &nodes {
+        for node in &nodes.0 {
             node.ask(&["FLUSHALL"]).await;
         }
         // As the README says: the next program that connects sets it up again.

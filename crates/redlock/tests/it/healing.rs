@@ -2,9 +2,9 @@ use std::time::Duration;
 
 use leasehold_redlock::{Admin, ErrorKind, NodeCondition, Redlock};
 use leasehold_testkit::redis::Answer;
-use leasehold_testkit::{needs, test};
+use leasehold_testkit::{eventually, needs, test};
 
-use crate::bench::{Nodes, acquire, conditions, cycle, fence, lock, patient, token, until};
+use crate::bench::{Nodes, acquire, conditions, cycle, fence, lock, patient, token};
 
 /// Markers can be read all along, so that every node but the empty one is seen to serve.
 #[test]
@@ -23,7 +23,7 @@ async fn a_node_that_refuses_to_tell_a_lease_or_a_counter_is_no_source_of_a_repa
     let guard = acquire(&locks, "k", &patient().ttl(Duration::from_secs(3600)).renew(false)).await.unwrap().unwrap();
     let before = token(&guard);
     nodes.0[0].ask(&["FLUSHALL"]).await;
-    until("it is seen to be empty", async || conditions(&locks).await[0] == NodeCondition::Reset).await;
+    eventually("it is seen to be empty", async || conditions(&locks).await[0] == NodeCondition::Reset).await;
 
     let refused = async |rules: &[&str], command: &str| {
         everywhere(rules).await;
@@ -54,7 +54,7 @@ async fn a_counter_that_is_not_ours_is_neither_copied_nor_overwritten_by_a_repai
     nodes.0[1].ask(&["SET", &fence("k"), "140737488355328"]).await;
     let empty = async || {
         nodes.0[0].ask(&["FLUSHALL"]).await;
-        until("it is seen to be empty", async || conditions(&locks).await[0] == NodeCondition::Reset).await;
+        eventually("it is seen to be empty", async || conditions(&locks).await[0] == NodeCondition::Reset).await;
     };
     empty().await;
     locks.repair().await.expect("the other three know the counters");
@@ -75,7 +75,7 @@ async fn a_lock_that_never_ends_is_named_and_prevents_a_repair() {
     let locks = nodes.redlock().await;
     let guard = acquire(&locks, "k", &patient().renew(false)).await.unwrap().unwrap();
     nodes.0[0].ask(&["FLUSHALL"]).await;
-    until("it is seen to be empty", async || conditions(&locks).await[0] == NodeCondition::Reset).await;
+    eventually("it is seen to be empty", async || conditions(&locks).await[0] == NodeCondition::Reset).await;
     for node in &nodes.0[1..] {
         node.ask(&["PERSIST", &lock("k")]).await;
     }

@@ -4,10 +4,10 @@ use std::time::Duration;
 
 use leasehold_redlock::core::Clock;
 use leasehold_redlock::{LockGuard, Redlock};
-use leasehold_testkit::{Proxy, needs, test};
+use leasehold_testkit::{Proxy, eventually, needs, test};
 use tokio::time::sleep;
 
-use crate::bench::{Nodes, acquire, once, take, until};
+use crate::bench::{Nodes, acquire, once, take};
 
 /// Nodes, each behind a network of its own, and a locker that reaches them through it. Attempts fail for no other reason
 /// than those networks.
@@ -20,7 +20,7 @@ async fn behind_proxies(count: usize) -> Option<(Nodes, Vec<Proxy>, Redlock)> {
     }
     let locks = Redlock::builder().nodes(nodes.urls_through(&proxies)).connect().await.unwrap();
     take(&locks, "warm").await.release().await.unwrap();
-    until("the last release", async || nodes.having("warm").await == 0).await;
+    eventually("the last release", async || nodes.having("warm").await == 0).await;
     Some((nodes, proxies, locks))
 }
 
@@ -33,7 +33,7 @@ async fn kept_back(proxies: &[Proxy], locks: &Redlock) -> Option<LockGuard> {
         async move { acquire(&locks, "k", &once()).await }
     });
     let kept = async || proxies.iter().zip(&before).all(|(proxy, before)| proxy.held() > *before);
-    until("the claims are on their way", kept).await;
+    eventually("the claims are on their way", kept).await;
     proxies.iter().for_each(Proxy::cut);
     trying.await.unwrap().unwrap_or_default()
 }
@@ -46,7 +46,7 @@ async fn arrive(nodes: &Nodes, proxies: &[Proxy]) {
     }
     proxies.iter().for_each(Proxy::release);
     for (node, before) in nodes.0.iter().zip(before) {
-        until("the late claim is carried out", async || node.calls("set").await > before).await;
+        eventually("the late claim is carried out", async || node.calls("set").await > before).await;
     }
 }
 
@@ -63,7 +63,7 @@ async fn claims_that_come_late_keep_a_key_for_as_long_as_they_were_late_and_not_
         let waited = take(&others, "k").await;
         assert!(waited.is_held());
         waited.release().await.unwrap();
-        until("all nodes are free", async || nodes.having("k").await == 0).await;
+        eventually("all nodes are free", async || nodes.having("k").await == 0).await;
     }
 }
 
@@ -81,11 +81,11 @@ async fn a_claim_that_comes_late_to_a_minority_goes_back_once_its_lock_is_releas
     }
     assert!(guard.is_held());
     guard.release().await.unwrap();
-    until("all nodes are free", async || nodes.having("k").await == 0).await;
+    eventually("all nodes are free", async || nodes.having("k").await == 0).await;
 
     let guard = kept_back(proxies, &locks).await.expect("the others grant");
     guard.release().await.unwrap();
     sleep(Duration::from_millis(700)).await;
     arrive(&nodes, proxies).await;
-    until("all nodes are free", async || nodes.having("k").await == 0).await;
+    eventually("all nodes are free", async || nodes.having("k").await == 0).await;
 }

@@ -1,25 +1,17 @@
 //! What the README says of the least user. The test starts the servers it needs; without `redis-server` it is ignored.
 
 use leasehold_redlock::Redlock;
-use leasehold_testkit::redis::{LeastUser, Scenario, Server, Unreported};
+use leasehold_testkit::redis::{LeastUser, Scenario};
 use leasehold_testkit::{needs, test};
 use tokio::sync::OnceCell;
 
-const UNREPORTED: Unreported = Unreported {
-    warnings: &[
-        "Redis refuses subscriptions",
-        "does not let a release serve those who wait",
-        "whether the server evicts",
-    ],
-    silent: &["+type", "+unsubscribe"],
-};
+use crate::bench::Nodes;
+
+const SILENT: [&str; 2] = ["+type", "+unsubscribe"];
 
 #[test]
 async fn without_any_one_of_its_commands_it_is_refused_or_all_is_in_order_as_the_readme_says() {
-    let mut servers = Vec::new();
-    for _ in 0..3 {
-        servers.push(needs("redis-server", Server::start(&[]).await));
-    }
+    let Nodes(servers) = needs("redis-server", Nodes::start(3).await);
     let tell = async |urls: Vec<String>| {
         // Those who wait are tasks of one process, which the holder is not.
         let (there, here) = (OnceCell::new(), OnceCell::new());
@@ -29,5 +21,5 @@ async fn without_any_one_of_its_commands_it_is_refused_or_all_is_in_order_as_the
         };
         Scenario::of(None, locks).await
     };
-    LeastUser::of(include_str!("../../README.md")).leave_out_each(&servers, UNREPORTED, tell).await;
+    LeastUser::of(include_str!("../../README.md")).leave_out_each(&servers, &SILENT, tell).await;
 }

@@ -5,10 +5,10 @@ use leasehold_redis::fred::types::Builder;
 use leasehold_redis::fred::types::config::Config;
 use leasehold_redlock::core::Clock;
 use leasehold_redlock::{Admin, ErrorKind, LockKey, NodeCondition, Redlock, Result};
-use leasehold_testkit::redis::{Recorder, Server, a_release_by_force_is_told};
-use leasehold_testkit::{needs, test};
+use leasehold_testkit::redis::{LeastUser, Recorder, Server, a_release_by_force_is_told};
+use leasehold_testkit::{eventually, needs, test};
 
-use crate::bench::{Nodes, acquire, conditions, cycle, lock, once, patient, take, unavailable, until};
+use crate::bench::{Nodes, acquire, conditions, cycle, lock, once, patient, take, unavailable};
 use crate::tokens::is_kept_for;
 
 #[test]
@@ -36,7 +36,7 @@ async fn a_replica_is_not_a_node_of_its_own() {
     let nodes = needs("redis-server", Nodes::start(3).await);
     nodes.redlock().await.close().await;
     nodes.0[1].ask(&["REPLICAOF", "127.0.0.1", &nodes.0[0].port().to_string()]).await;
-    until("the replica is in step", async || {
+    eventually("the replica is in step", async || {
         nodes.0[1].ask(&["INFO", "replication"]).await.text().contains("master_link_status:up")
     })
     .await;
@@ -82,7 +82,7 @@ async fn a_node_that_came_back_empty_does_not_count_until_it_is_repaired() {
     let locks = nodes.redlock().await;
     let mut tokens = vec![cycle(&locks, "k").await];
     nodes.0[0].restart().await;
-    until("it is seen to be empty", async || conditions(&locks).await[0] == NodeCondition::Reset).await;
+    eventually("it is seen to be empty", async || conditions(&locks).await[0] == NodeCondition::Reset).await;
     tokens.push(cycle(&locks, "k").await);
 
     nodes.0[1].pause();
@@ -93,7 +93,7 @@ async fn a_node_that_came_back_empty_does_not_count_until_it_is_repaired() {
     let others = nodes.redlock().await;
     assert_eq!(conditions(&others).await[0], NodeCondition::Reset);
 
-    until("all others answer", async || conditions(&locks).await[1] == NodeCondition::Serving).await;
+    eventually("all others answer", async || conditions(&locks).await[1] == NodeCondition::Serving).await;
     let states = locks.repair().await.unwrap();
     assert!(states.iter().all(|state| state.condition == NodeCondition::Serving), "{states:?}");
     let week = Duration::from_secs(7 * 24 * 3600);
@@ -111,7 +111,7 @@ async fn a_held_key_is_busy_and_not_unavailable_beside_a_node_that_was_reset() {
     let (ours, theirs) = (nodes.redlock().await, nodes.redlock().await);
     let guard = take(&ours, "k").await;
     nodes.0[0].restart().await;
-    until("it is seen to be empty", async || conditions(&theirs).await[0] == NodeCondition::Reset).await;
+    eventually("it is seen to be empty", async || conditions(&theirs).await[0] == NodeCondition::Reset).await;
     for tries in 0..100 {
         let tried = acquire(&theirs, "k", &once()).await;
         assert!(matches!(tried, Ok(None)), "try {tries}: {tried:?}");
@@ -127,7 +127,7 @@ async fn a_repair_waits_until_the_leases_that_lost_a_vote_are_over() {
     let (clock, began) = (Clock::system(), Clock::system().now());
     let guard = acquire(&locks, "k", &patient().ttl(lease).renew(false)).await.unwrap().unwrap();
     nodes.0[0].restart().await;
-    until("it is seen to be empty", async || conditions(&locks).await[0] == NodeCondition::Reset).await;
+    eventually("it is seen to be empty", async || conditions(&locks).await[0] == NodeCondition::Reset).await;
     locks.repair().await.unwrap();
     assert!(clock.now().since(began) >= lease && !guard.is_held());
 }
@@ -139,7 +139,7 @@ async fn most_nodes_without_their_data_are_beyond_repair() {
     for node in &mut nodes.0[..2] {
         node.restart().await;
     }
-    until("they are seen to be empty", async || {
+    eventually("they are seen to be empty", async || {
         conditions(&locks).await[..2] == [NodeCondition::Reset, NodeCondition::Reset]
     })
     .await;
@@ -158,7 +158,7 @@ async fn a_new_deployment_is_set_up_only_when_all_nodes_answer() {
     nodes.0[2].resume();
     // Without connecting again: the missing node is knocked at.
     cycle(&locks, "k").await;
-    until("all serve", async || conditions(&locks).await == vec![NodeCondition::Serving; 3]).await;
+    eventually("all serve", async || conditions(&locks).await == vec![NodeCondition::Serving; 3]).await;
 }
 
 #[test]
@@ -230,7 +230,7 @@ async fn closing_leaves_no_connection() {
     locks.close().await;
     assert!(!guard.is_held());
     for node in &nodes.0 {
-        until("the connections are gone", async || node.clients().await == 0).await;
+        eventually("the connections are gone", async || node.clients().await == 0).await;
     }
     assert_eq!(nodes.having("k").await, 0);
 }
@@ -238,20 +238,15 @@ async fn closing_leaves_no_connection() {
 #[test]
 async fn the_least_permissions_are_enough() {
     let mut nodes = needs("redis-server", Nodes::start(3).await);
-    let readme = include_str!("../../README.md");
-    let (_, rule) = readme.split_once("ACL SETUSER locks on >password ").unwrap();
-    let (rule, _) = rule.split_once("```").unwrap();
-    let mut words = vec!["ACL", "SETUSER", "locks", "on", ">password"];
-    words.extend(rule.split_whitespace());
+    let (least, mut urls) = (LeastUser::of(include_str!("../../README.md")), Vec::new());
     for node in &nodes.0 {
-        assert_eq!(node.ask(&words).await.text(), "OK");
+        urls.push(least.make(node, &[]).await);
     }
-    let urls: Vec<_> = nodes.0.iter().map(|node| node.url().replace("//", "//locks:password@")).collect();
     let locks = Redlock::builder().nodes(urls.clone()).connect().await.unwrap();
     let others = Redlock::builder().nodes(urls).connect().await.unwrap();
     let guard = take(&locks, "k").await;
     let waiting = tokio::spawn(async move { cycle(&others, "k").await });
-    until("the waiter listens", async || {
+    eventually("the waiter listens", async || {
         nodes.0[0].ask(&["PUBSUB", "CHANNELS"]).await != leasehold_testkit::redis::Answer::List(Vec::new())
     })
     .await;
@@ -262,8 +257,8 @@ async fn the_least_permissions_are_enough() {
     assert_eq!(locks.list("", None).await.unwrap().keys.len(), 1);
     assert_eq!(locks.force_release(guard.key()).await.unwrap().holders.len(), 1);
     nodes.0[0].restart().await;
-    assert_eq!(nodes.0[0].ask(&words).await.text(), "OK");
-    until("it is seen to be empty", async || conditions(&locks).await[0] == NodeCondition::Reset).await;
+    least.make(&nodes.0[0], &[]).await;
+    eventually("it is seen to be empty", async || conditions(&locks).await[0] == NodeCondition::Reset).await;
     locks.repair().await.unwrap();
 }
 
@@ -280,7 +275,7 @@ async fn a_node_that_is_being_repaired_does_not_count() {
     nodes.0[1].pause();
     assert!(unavailable(&locks, "k").await.to_string().contains("node reset"));
     nodes.0[1].resume();
-    until("all others answer", async || conditions(&locks).await[1] == NodeCondition::Serving).await;
+    eventually("all others answer", async || conditions(&locks).await[1] == NodeCondition::Serving).await;
     locks.repair().await.unwrap();
     let after = nodes.0[0].ask(&["GET", marker]).await;
     assert!(after.text().starts_with("2 up ") && after != before, "{after:?}");
@@ -304,7 +299,7 @@ async fn a_key_that_came_late_to_a_node_is_listed_all_the_same() {
     let nodes = needs("redis-server", Nodes::start(3).await);
     let locks = nodes.redlock().await;
     let (_a, _b) = (take(&locks, "a").await, take(&locks, "b").await);
-    until("each is listed once", async || listed(&locks, async || {}).await == ["a", "b"]).await;
+    eventually("each is listed once", async || listed(&locks, async || {}).await == ["a", "b"]).await;
     // The claim for it is still on its way to the first node while that is gone through.
     let entry = nodes.0[0].ask(&["GETDEL", &lock("b")]).await.text().to_owned();
     let (owner, metadata) = entry.split_once(" {\"since\":").unwrap();
@@ -334,7 +329,7 @@ async fn a_node_that_came_back_without_its_data_is_told_of_once_and_again_when_i
     let lines = |what: &str| log.recorded().lines().filter(|line| line.contains(what)).count();
     assert_eq!(lines("has no data"), 0);
     nodes.0[1].ask(&["FLUSHALL"]).await;
-    until("somebody notices", async || {
+    eventually("somebody notices", async || {
         cycle(&locks, "k").await;
         lines("has no data") == 1
     })
@@ -345,7 +340,7 @@ async fn a_node_that_came_back_without_its_data_is_told_of_once_and_again_when_i
     assert_eq!(conditions(&locks).await[1], NodeCondition::Reset);
     assert_eq!((lines("has no data"), lines("has a vote again")), (1, 0), "{}", log.recorded());
     locks.repair().await?;
-    until("somebody notices", async || {
+    eventually("somebody notices", async || {
         cycle(&locks, "k").await;
         lines("has a vote again") == 1
     })

@@ -1,10 +1,4 @@
 //! What servers, operators and addresses can get wrong: a typed error that says what to do, and no credential in it.
-#![allow(
-    clippy::unwrap_used,
-    clippy::missing_panics_doc,
-    missing_docs,
-    reason = "tests, whose names say what they show"
-)]
 
 use leasehold_core::conformance::error_text;
 use leasehold_core::{Backed, Error, ErrorKind, LockerExt};
@@ -45,26 +39,6 @@ pub async fn what_is_missing_is_said_and_what_to_do<S: Subject>() {
     assert!(error.to_string().contains("leasehold migrate"), "{error}");
 }
 
-pub async fn an_older_table_is_refused_by_its_version_with_what_to_do<S: Subject>() {
-    let server = Server::needed(&[]).await;
-    S::migrate_at(&server.url()).await.unwrap();
-    let locks = S::connect_to(&server.url()).await.unwrap();
-    locks.lock("k").await.unwrap().release().await.unwrap();
-    let (name, version) = comment::<S>(&server).await;
-    let older = format!("ALTER TABLE leasehold.{} COMMENT='{name} 0'", S::TABLE);
-    server.sql(&[&older]).await;
-    for error in [refusal::<S>(&server.url()).await, S::migrate_at(&server.url()).await.unwrap_err()] {
-        assert_eq!(error.kind(), ErrorKind::Backend);
-        let told =
-            format!("it is of version 0, and this program needs version {version}: run a program of that version");
-        assert!(error.to_string().contains(&told), "{error}");
-    }
-    // As the error says.
-    server.sql(&[&format!("DROP TABLE leasehold.{}", S::TABLE)]).await;
-    S::migrate_at(&server.url()).await.unwrap();
-    S::connect_to(&server.url()).await.unwrap().lock("k").await.unwrap().release().await.unwrap();
-}
-
 /// The name of the schema of the table of the keys, and its version.
 async fn comment<S: Subject>(server: &Server) -> (String, String) {
     let comment = format!("SELECT table_comment FROM information_schema.tables WHERE table_name = '{}'", S::TABLE);
@@ -92,30 +66,6 @@ pub async fn a_newer_table_is_used_if_it_says_so_and_refused_by_name_if_not<S: S
             assert!(error.to_string().contains(word), "{word}: {error}");
         }
         assert!(!error.to_string().contains("migrate`"), "that would not help: {error}");
-    }
-}
-
-pub async fn tables_that_would_not_lock_are_refused<S: Subject>() {
-    let server = Server::needed(&[]).await;
-    S::migrate_at(&server.url()).await.unwrap();
-    for (change, word) in [
-        ("MODIFY name VARCHAR(320) CHARACTER SET utf8mb4 COLLATE utf8mb4_bin NOT NULL", "varchar"),
-        ("MODIFY name VARBINARY(100) NOT NULL", "varbinary(100)"),
-        (&format!("MODIFY {} DATETIME NOT NULL", S::EXPIRY), "datetime(0)"),
-        (&format!("MODIFY {} TIMESTAMP(6) NOT NULL", S::EXPIRY), "timestamp(6)"),
-        ("DROP COLUMN forced", "forced"),
-        ("DROP PRIMARY KEY, ADD INDEX (name)", "primary key"),
-        ("DROP PRIMARY KEY, ADD PRIMARY KEY (name, epoch)", "primary key"),
-        ("ENGINE=MyISAM", "InnoDB"),
-        ("COMMENT='leasehold of another time'", "another time"),
-    ] {
-        let copy = format!("CREATE TABLE leasehold.odd LIKE leasehold.{}", S::TABLE);
-        server
-            .sql(&["DROP TABLE IF EXISTS leasehold.odd", &copy, &format!("ALTER TABLE leasehold.odd {change}")])
-            .await;
-        let error = refusal::<S>(&format!("{}&table=odd", server.url())).await;
-        assert_eq!(error.kind(), ErrorKind::Backend, "{change}");
-        assert!(error.to_string().contains(word) && error.to_string().contains("migrate"), "{change}: {error}");
     }
 }
 

@@ -1,10 +1,4 @@
 //! A client whose clock and time zone are not the server's.
-#![allow(
-    clippy::unwrap_used,
-    clippy::missing_panics_doc,
-    missing_docs,
-    reason = "tests, whose names say what they show"
-)]
 
 use std::process::{Command, Stdio};
 

@@ -1,5 +1,4 @@
 //! What a statement touches, as the server counts it: every row that it reads, and every row that it locks.
-#![allow(clippy::unwrap_used, clippy::missing_panics_doc, reason = "a test may panic")]
 
 use std::collections::BTreeSet;
 use std::fs;

@@ -1,5 +1,4 @@
 //! What the processes of a test were granted, in the order of the grants.
-#![allow(clippy::unwrap_used, clippy::missing_panics_doc, reason = "a test may panic")]
 
 use std::fs::File;
 use std::io::Write;

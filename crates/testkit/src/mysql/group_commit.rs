@@ -1,13 +1,5 @@
 //! Claims and releases of many callers in one statement: each is answered for itself, and no batch stands in another's way.
-#![allow(
-    clippy::unwrap_used,
-    clippy::missing_panics_doc,
-    missing_docs,
-    clippy::print_stderr,
-    reason = "tests, whose names say what they show"
-)]
 
-use std::pin::pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
@@ -19,7 +11,7 @@ use mysql_async::prelude::Queryable;
 use super::server::Server;
 use super::steps::claim;
 use super::subject::Subject;
-use LeaseStatus::{ForceReleased, Held, NotHeld};
+use LeaseStatus::{Held, NotHeld};
 use leasehold_mysql::ConnectionSettings;
 
 const MINUTE: Duration = Duration::from_secs(60);
@@ -110,54 +102,6 @@ pub async fn each_claim_of_a_batch_is_answered_for_itself<S: Subject>() {
     }
 }
 
-pub async fn each_release_of_a_batch_is_answered_for_itself<S: Subject>() {
-    let server = Server::needed(&[]).await;
-    let (ours, theirs) = (store::<S>(&server).await, store::<S>(&server).await);
-    let held = claims("k", 8);
-    assert!(claim_all(&ours, &held).await.iter().all(is_granted));
-    let name = |key: usize| format!("name = CONCAT('leasehold', CHAR(0), 'k/{key}')");
-    let over = |key| format!("UPDATE leasehold.{} SET {} = UTC_TIMESTAMP(6) WHERE {}", S::TABLE, S::EXPIRY, name(key));
-    // 2 and 3 expire, 4 and 5 are released by force; 3 and 5 are theirs by now; 6 was released before.
-    server.sql(&[&over(2), &over(3)]).await;
-    for forced in &held[4..6] {
-        theirs.force_release(&forced.key, None).await.unwrap();
-    }
-    for taken in [3, 5] {
-        assert!(is_granted(&theirs.try_acquire(&claim(&format!("k/{taken}"), MINUTE)).await));
-    }
-    ours.release(&held[6].grant(None)).await.unwrap();
-    let answers = release_all(&ours, &held).await;
-    let answers: Vec<_> = answers.into_iter().map(Result::unwrap).collect();
-    assert_eq!(answers, [Held, Held, NotHeld, NotHeld, ForceReleased, ForceReleased, NotHeld, Held]);
-    for taken in [3, 5] {
-        assert_eq!(ours.inspect(&held[taken].key).await.unwrap().holders.len(), 1, "what is theirs stays theirs");
-    }
-    assert!(release_all(&ours, &held).await.into_iter().all(|status| status.unwrap() != Held));
-}
-
-pub async fn a_row_that_somebody_locks_keeps_nobody_else<S: Subject>() {
-    let server = Server::needed(&[]).await;
-    let store = store::<S>(&server).await;
-    let earlier = claims("k", 4);
-    assert!(claim_all(&store, &earlier).await.iter().all(is_granted));
-    release_all(&store, &earlier).await;
-    let claims = claims("k", 4);
-    let mut other = server.session().await.unwrap();
-    other.query_drop("BEGIN").await.unwrap();
-    let lock =
-        format!("SELECT 1 FROM leasehold.{} WHERE name = CONCAT('leasehold', CHAR(0), 'k/0') FOR UPDATE", S::TABLE);
-    other.query_drop(lock).await.unwrap();
-    let mut first = pin!(store.try_acquire(&claims[0]));
-    let mut others = pin!(claim_all(&store, &claims[1..]));
-    tokio::select! {
-        biased;
-        early = &mut first => panic!("the row is locked: {early:?}"),
-        answers = &mut others => assert!(answers.iter().all(is_granted), "{answers:?}"),
-    }
-    drop(other);
-    assert!(is_granted(&first.await));
-}
-
 pub async fn a_row_that_somebody_locks_fails_nobody_else_of_its_batch<S: Subject>() {
     const KEYS: usize = 40;
     let server = Server::needed(&[]).await;
@@ -202,68 +146,6 @@ pub async fn a_row_that_somebody_locks_fails_nobody_else_of_its_batch<S: Subject
 fn only_one_fails(what: &str, one: usize, went_well: impl Iterator<Item = bool>) {
     let failed: Vec<_> = went_well.enumerate().filter(|(_, went_well)| !went_well).map(|(number, _)| number).collect();
     assert_eq!(failed, [one], "{what}");
-}
-
-pub async fn a_claim_that_nobody_waits_for_any_more_leaves_the_others_alone<S: Subject>() {
-    let server = Server::needed(&[]).await;
-    let store = Arc::new(store::<S>(&server).await);
-    let claims = claims("k", 30);
-    for round in 0..10 {
-        let tasks: Vec<_> = claims
-            .iter()
-            .map(|claim| {
-                let (store, claim) = (Arc::clone(&store), claim.clone());
-                tokio::spawn(async move { store.try_acquire(&claim).await })
-            })
-            .collect();
-        tokio::time::sleep(Duration::from_micros(100 * round)).await;
-        for (number, task) in tasks.into_iter().enumerate() {
-            if number % 2 == 0 {
-                task.abort();
-            } else {
-                let answer = task.await.unwrap();
-                assert!(is_granted(&answer), "{round}, {number}: {answer:?}");
-            }
-        }
-        // Whatever became of those that were dropped: their owners give it back.
-        for status in release_all(&*store, &claims).await {
-            status.unwrap();
-        }
-        for claim in &claims {
-            assert!(store.inspect(&claim.key).await.unwrap().holders.is_empty());
-        }
-    }
-}
-
-pub async fn a_runtime_that_ends_amid_a_batch_keeps_nobody_waiting<S: Subject>() {
-    let server = Server::needed(&[]).await;
-    let store = Arc::new(store::<S>(&server).await);
-    let all = claims("k", 20);
-    for _ in 0..10 {
-        let brief = std::thread::spawn({
-            let (store, all) = (Arc::clone(&store), all.clone());
-            move || {
-                let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
-                runtime.block_on(async {
-                    let asking = claim_all(&*store, &all[..10]);
-                    drop(tokio::time::timeout(Duration::from_micros(300), asking).await);
-                });
-            }
-        });
-        // Some of these wait for what the other runtime sends.
-        for answer in claim_all(&*store, &all[10..]).await {
-            assert!(
-                answer.as_ref().is_ok_and(|_| is_granted(&answer)) || answer.is_err_and(|error| error.is_transient())
-            );
-        }
-        brief.join().unwrap();
-        for status in release_all(&*store, &all).await {
-            drop(status);
-        }
-        let key = claim("another", MINUTE);
-        assert!(is_granted(&store.try_acquire(&key).await), "the lane goes on");
-        store.release(&key.grant(None)).await.unwrap();
-    }
 }
 
 /// For how many seconds batches over the same keys are sent at each isolation level, where this variable says so.

@@ -1,16 +1,9 @@
 //! Leases and claims where other locks on these servers failed: defaults of the server, races, clocks, collations.
-#![allow(
-    clippy::unwrap_used,
-    clippy::missing_panics_doc,
-    missing_docs,
-    reason = "tests, whose names say what they show"
-)]
 
 use std::time::Duration;
 
 use leasehold_core::{
-    Admin, Attempt, Backend, Capability, Claim, Clock, ErrorKind, LeaseStatus, LockKey, LockOptions, LockerExt, Mode,
-    Renewal,
+    Admin, Attempt, Backend, Clock, ErrorKind, LeaseStatus, LockKey, LockOptions, LockerExt, Renewal,
 };
 use mysql_async::Pool;
 use mysql_async::prelude::Queryable;
@@ -18,7 +11,7 @@ use mysql_async::prelude::Queryable;
 use super::server::Server;
 use super::steps::{claim, migrated, row_lock, whole_life};
 use super::subject::Subject;
-use leasehold_mysql::{ConnectionSettings, RENEWAL_BATCH, Step};
+use leasehold_mysql::{ConnectionSettings, Step};
 
 pub async fn every_default_of_the_server_is_right<S: Subject>() {
     let arguments = ["--log-bin", "--server-id=1", "--binlog-format=ROW"];
@@ -53,18 +46,6 @@ pub async fn statement_logging_at_read_committed_is_refused_with_advice<S: Subje
     assert!(error.to_string().contains("ROW or MIXED"), "{error}");
 }
 
-pub async fn a_claim_that_waits_for_a_row_gives_up_and_leaves_no_lock<S: Subject>() {
-    let server = Server::needed(&[]).await;
-    let locks = migrated::<S>(&server).await;
-    locks.lock("k").await.unwrap().release().await.unwrap();
-    let mut other = row_lock::<S>(&server).await;
-    let error = locks.try_lock("k").await.unwrap_err();
-    assert!(error.is_transient(), "{error}");
-    other.query_drop("COMMIT").await.unwrap();
-    let free = locks.try_lock("k").await.unwrap();
-    assert!(free.is_some(), "a phantom holds the key");
-}
-
 /// A client whose sessions all live at this moment, in seconds since 1970. The user must not be all-powerful.
 async fn client_at<S: Subject>(server: &Server, moment: f64) -> S::Locks {
     server.sql(&[&format!("SET GLOBAL init_connect = 'SET timestamp = {moment}'")]).await;
@@ -97,23 +78,8 @@ pub async fn the_steps_of_daylight_saving_move_no_lease<S: Subject>() {
 pub async fn names_that_text_collations_merge_are_different_locks<S: Subject>() {
     let server = Server::needed(&["--character-set-server=latin1"]).await;
     let locks = migrated::<S>(&server).await;
-    let alike = [
-        "Key",
-        "key",
-        "key ",
-        "kéy",
-        "ke\u{301}y",
-        "straße",
-        "strasse",
-        "😀",
-        "😁",
-        "a",
-        "a\0",
-        "a\u{200b}",
-        "ａ",
-        "İ",
-        "i",
-    ];
+    let alike =
+        ["Key", "key", "key ", "kéy", "ke\u{301}y", "straße", "strasse", "😀", "😁", "a", "a\0", "ａ", "İ", "i"];
     let mut guards = Vec::new();
     for name in alike {
         guards.push(locks.try_lock(name).await.unwrap().unwrap_or_else(|| panic!("{name:?} is another's too")));
@@ -151,18 +117,6 @@ pub async fn a_renewal_that_races_an_eviction_leaves_one_holder<S: Subject>() {
     }
 }
 
-pub async fn a_late_renewal_does_not_shorten_the_lease<S: Subject>() {
-    let server = Server::needed(&[]).await;
-    S::migrate_at(&server.url()).await.unwrap();
-    let store = S::store(ConnectionSettings::default().url(server.url())).await.unwrap();
-    let held = claim("k", Duration::from_secs(60));
-    store.try_acquire(&held).await.unwrap();
-    let earlier = [Renewal { grant: held.grant(None), ttl: Duration::from_secs(10) }];
-    assert_eq!(*store.renew(&earlier, Step::LIMIT).await[0].as_ref().unwrap(), LeaseStatus::Held);
-    let left = store.inspect(&held.key).await.unwrap().holders[0].remaining.unwrap();
-    assert!(left > Duration::from_secs(20), "{left:?}");
-}
-
 pub async fn a_renewal_is_waited_for_no_longer_than_it_is_of_use<S: Subject>() {
     let server = Server::needed(&[]).await;
     S::migrate_at(&server.url()).await.unwrap();
@@ -197,78 +151,6 @@ pub async fn a_cycle_takes_few_statements_and_is_never_a_deadlock<S: Subject>() 
     }
     S::crowd(&clients, "hot").await;
     assert_eq!(server.status("Innodb_deadlocks").await, 0);
-}
-
-pub async fn many_leases_are_renewed_by_few_statements<S: Subject>() {
-    let server = Server::needed(&[]).await;
-    S::migrate_at(&server.url()).await.unwrap();
-    let store = S::store(ConnectionSettings::default().url(server.url())).await.unwrap();
-    let claims: Vec<_> = (0..RENEWAL_BATCH).map(|n| claim(&format!("k{n}"), Duration::from_secs(60))).collect();
-    for claim in &claims {
-        store.try_acquire(claim).await.unwrap();
-    }
-    let renewals: Vec<_> =
-        claims.iter().map(|claim| Renewal { grant: claim.grant(None), ttl: Duration::from_secs(60) }).collect();
-    let before = server.status("Com_update").await;
-    assert!(store.renew(&renewals, Step::LIMIT).await.iter().all(|held| matches!(held, Ok(LeaseStatus::Held))));
-    assert_eq!(server.status("Com_update").await - before, 1);
-
-    // As many leases of their own each take no more statements, and everybody gets what was asked for.
-    let of_its_own = |n: usize| Duration::from_secs(100 + 60 * n as u64);
-    let mut differ = renewals.clone();
-    differ.iter_mut().enumerate().for_each(|(n, renewal)| renewal.ttl = of_its_own(n));
-    let before = server.status("Com_update").await;
-    assert!(store.renew(&differ, Step::LIMIT).await.iter().all(|held| matches!(held, Ok(LeaseStatus::Held))));
-    assert_eq!(server.status("Com_update").await - before, 1);
-    for n in [0, 1, 64, RENEWAL_BATCH - 1] {
-        let left = store.inspect(&claims[n].key).await.unwrap().holders[0].remaining.unwrap();
-        let missing = of_its_own(n).checked_sub(left);
-        assert!(missing.is_some_and(|missing| missing < Duration::from_secs(59)), "{n}: {left:?}");
-    }
-
-    // One that was released and one that was evicted are told apart from the rest.
-    assert_eq!(store.release(&claims[7].grant(None)).await.unwrap(), LeaseStatus::Held);
-    store.force_release(&claims[9].key, None).await.unwrap();
-    let answers = store.renew(&renewals, Step::LIMIT).await;
-    for (index, answer) in answers.iter().enumerate() {
-        let expected = if index == 7 {
-            LeaseStatus::NotHeld
-        } else if index == 9 {
-            LeaseStatus::ForceReleased
-        } else {
-            LeaseStatus::Held
-        };
-        assert_eq!(*answer.as_ref().unwrap(), expected, "{index}");
-    }
-}
-
-pub async fn of_renewals_of_one_grant_the_longest_counts<S: Subject>() {
-    let server = Server::needed(&[]).await;
-    S::migrate_at(&server.url()).await.unwrap();
-    let store = S::store(ConnectionSettings::default().url(server.url())).await.unwrap();
-    let shared = store.capabilities().has(Capability::Shared).then_some(Mode::Shared);
-    for mode in [Some(Mode::Exclusive), shared].into_iter().flatten() {
-        let claims = ["a", "b"].map(|key| Claim { mode, ..claim(&format!("{key} {mode:?}"), Duration::from_secs(60)) });
-        for claim in &claims {
-            store.try_acquire(claim).await.unwrap();
-        }
-        let renewal =
-            |(n, hours): (usize, u64)| Renewal { grant: claims[n].grant(None), ttl: Duration::from_secs(hours * 3600) };
-        // More than a statement takes, so that the two of a grant may be far apart.
-        let many = (0..RENEWAL_BATCH).map(|_| (0, 1));
-        for of_a in [vec![(0, 1), (1, 1), (0, 3)], vec![(0, 5), (1, 1), (0, 1)], many.chain([(1, 2), (0, 7)]).collect()]
-        {
-            let longest = of_a.iter().filter(|(n, _)| *n == 0).map(|(_, hours)| *hours).max().unwrap();
-            let renewals: Vec<_> = of_a.into_iter().map(renewal).collect();
-            let told = store.renew(&renewals, Step::LIMIT).await;
-            assert!(
-                told.len() == renewals.len() && told.iter().all(|held| matches!(held, Ok(LeaseStatus::Held))),
-                "{told:?}"
-            );
-            let left = store.inspect(&claims[0].key).await.unwrap().holders[0].remaining.unwrap();
-            assert!(left > Duration::from_secs(longest * 3600 - 1800), "{mode:?}: {left:?} of {longest} h");
-        }
-    }
 }
 
 pub async fn collected_rows_do_not_take_tokens_back<S: Subject>() {

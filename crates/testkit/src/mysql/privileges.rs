@@ -1,10 +1,4 @@
 //! The least that a user needs.
-#![allow(
-    clippy::unwrap_used,
-    clippy::missing_panics_doc,
-    missing_docs,
-    reason = "tests, whose names say what they show"
-)]
 
 use std::time::Duration;
 

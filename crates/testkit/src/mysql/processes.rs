@@ -1,10 +1,4 @@
 //! Eight processes on the same keys, killed again and again, while idle rows are collected.
-#![allow(
-    clippy::unwrap_used,
-    clippy::missing_panics_doc,
-    missing_docs,
-    reason = "tests, whose names say what they show"
-)]
 
 use std::collections::{HashMap, HashSet};
 use std::fs::OpenOptions;

@@ -1,23 +1,17 @@
 //! On which server the locks are.
-#![allow(
-    clippy::unwrap_used,
-    clippy::missing_panics_doc,
-    missing_docs,
-    reason = "tests, whose names say what they show"
-)]
 
 use std::time::Duration;
 
-use leasehold_core::{Attempt, Backed, Backend, ErrorKind, LockKey, LockOptions, LockerExt, Result, Wait};
+use leasehold_core::{Attempt, Backed, Backend, ErrorKind, LockKey, LockOptions, LockerExt, Wait};
 use mysql_async::prelude::Queryable;
-use mysql_async::{Conn, Opts, OptsBuilder, Pool, Row};
+use mysql_async::{Conn, Pool, Row};
 use tokio::time::{sleep, timeout};
 
 use super::server::Server;
 use super::steps::claim;
 use super::subject::Subject;
 use crate::Proxy;
-use leasehold_mysql::{Columns, ConnectionSettings, Params, Sessions, Step};
+use leasehold_mysql::ConnectionSettings;
 
 /// Longer than anything here takes, also where everything is slow.
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -115,38 +109,6 @@ pub async fn a_switchover_under_waiters_and_a_held_lock_is_noticed_at_once<S: Su
     assert_eq!(live, Some(1), "the lock is not on the new server");
 }
 
-/// A session of another user's with this id.
-async fn stranger(server: &Server, id: u32) -> Conn {
-    loop {
-        let session = server.session().await.unwrap();
-        assert!(session.id() <= id, "the id {id} is gone");
-        if session.id() == id {
-            return session;
-        }
-    }
-}
-
-pub async fn a_session_of_another_server_is_not_ended<S: Subject>() {
-    let old = Server::needed(&[]).await;
-    let new = Server::needed(&[]).await;
-    // So that the ids of the old one are free in the new one.
-    for _ in 0..20 {
-        drop(old.session().await.unwrap());
-    }
-    let address = Proxy::start(old.port());
-    let sessions = Sessions::at(&address.url(&old.url())).unwrap();
-    let reply = sessions.run(Step::new("test", "SELECT CONNECTION_ID()"), Params::Empty).await.unwrap();
-    let id = u32::try_from(Columns::of(&reply.rows[0], "test").number().unwrap()).unwrap();
-    let mut stranger = stranger(&new, id).await;
-    let sleeps = Step::new("test", "DO SLEEP(3600)").limit(Duration::from_millis(300));
-    address.redirect(new.port());
-    let error = sessions.run(sleeps, Params::Empty).await.unwrap_err();
-    assert_eq!(error.kind(), ErrorKind::Indeterminate);
-    // The killing is done by now, and would be noticed by the next statement.
-    let still_there: Result<Option<u32>, _> = stranger.query_first("SELECT CONNECTION_ID()").await;
-    assert_eq!(still_there.unwrap(), Some(id), "somebody else's session was ended");
-}
-
 /// All that a session's statements may depend on.
 async fn settings(session: &mut Conn) -> Vec<(String, String)> {
     let rows: Vec<Row> = session.query("SHOW SESSION VARIABLES").await.unwrap();
@@ -186,24 +148,6 @@ pub async fn a_pool_of_the_callers_is_given_back_as_it_was<S: Subject>() {
     session.query_drop("DO 1").await.unwrap();
 }
 
-pub async fn a_pool_whose_sessions_left_the_address_is_refused<S: Subject>() {
-    let folder = tempfile::tempdir().unwrap();
-    let path = folder.path().join("usual.sock").display().to_string();
-    let server = Server::needed(&[&format!("--socket={path}")]).await;
-    S::migrate_at(&server.url()).await.unwrap();
-    let opts = Opts::from_url(&server.url()).unwrap();
-    // The driver's default leads to the socket, and nobody can tell whose it is.
-    let error = S::connect(ConnectionSettings::default().pool(Pool::new(opts.clone()))).await.unwrap_err();
-    assert_eq!(error.kind(), ErrorKind::InvalidOptions, "{error}");
-    assert!(error.to_string().contains("prefer_socket(false)"), "{error}");
-    // Who asks for the socket gets it.
-    let socket = OptsBuilder::from_opts(opts).prefer_socket(false).socket(Some(path));
-    let locks = S::connect(ConnectionSettings::default().pool(Pool::new(socket))).await.unwrap();
-    locks.lock("k").await.unwrap().release().await.unwrap();
-    let locks = S::connect_to(&format!("{}&socket={}", server.url(), folder.path().join("usual.sock").display())).await;
-    assert!(locks.unwrap().try_lock("k").await.is_ok());
-}
-
 pub async fn a_claim_that_broke_is_not_taken_for_refused<S: Subject>() {
     let server = Server::needed(&[]).await;
     S::migrate_at(&server.url()).await.unwrap();
@@ -231,27 +175,6 @@ pub async fn a_claim_that_broke_is_not_taken_for_refused<S: Subject>() {
     assert!(refused || answer.is_err_and(|error| error.kind() == ErrorKind::Indeterminate));
 }
 
-/// A claim whose server cannot be asked any more what became of it.
-pub async fn a_claim_that_broke_in_a_server_that_was_left_is_in_doubt<S: Subject>() {
-    let (old, new) = pair().await;
-    S::migrate_at(&old.url()).await.unwrap();
-    let address = Proxy::start(old.port());
-    let ours = S::store(ConnectionSettings::default().url(format!("{}&pool_max=1", address.url(&old.url_of("u", "")))))
-        .await
-        .unwrap();
-    let held = S::connect_to(&old.url()).await.unwrap().lock("k").await.unwrap();
-    ours.try_acquire(&claim("k", PATIENCE)).await.unwrap();
-    address.hold_requests();
-    let claim = claim("k", PATIENCE);
-    let mut claiming = std::pin::pin!(ours.try_acquire(&claim));
-    assert!(timeout(Duration::from_millis(200), claiming.as_mut()).await.is_err());
-    switch_over(&old, &new).await;
-    address.redirect(new.port());
-    address.cut();
-    assert_eq!(claiming.await.unwrap_err().kind(), ErrorKind::Indeterminate);
-    drop(held);
-}
-
 pub async fn a_server_far_away_can_be_connected_to<S: Subject>() {
     let server = Server::needed(&[]).await;
     S::migrate_at(&server.url()).await.unwrap();
@@ -260,17 +183,4 @@ pub async fn a_server_far_away_can_be_connected_to<S: Subject>() {
     address.delay(Duration::from_millis(200));
     let locks = S::connect_to(&address.url(&server.url())).await.unwrap();
     locks.lock("k").await.unwrap().release().await.unwrap();
-}
-
-pub async fn a_burst_queues_for_connections<S: Subject>() {
-    let server = Server::needed(&[]).await;
-    let sessions = Sessions::at(&format!("{}&pool_max=2", server.url())).unwrap();
-    // Two and a half seconds of work for two connections.
-    let statements = (0..50).map(|_| {
-        let sessions = sessions.clone();
-        tokio::spawn(async move { sessions.run(Step::new("test", "DO SLEEP(0.1)"), Params::Empty).await.map(|_| ()) })
-    });
-    for statement in statements.collect::<Vec<_>>() {
-        statement.await.unwrap().unwrap();
-    }
 }

@@ -1,11 +1,4 @@
 //! A table with a million rows of other keys, and what the server says of each statement there.
-#![allow(
-    clippy::unwrap_used,
-    clippy::missing_panics_doc,
-    clippy::print_stderr,
-    missing_docs,
-    reason = "tests, whose names say what they show"
-)]
 
 use std::time::Duration;
 

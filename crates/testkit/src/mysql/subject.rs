@@ -2,8 +2,8 @@ use std::time::Duration;
 
 use leasehold_core::{Backed, Backend, LockKey, LockOptions, LockerExt, Result};
 
-use super::contention;
 use super::grant_log::GrantLog;
+use crate::together;
 use leasehold_mysql::ConnectionSettings;
 
 /// A backend on this server, for the tests that are the same for all of them.
@@ -51,7 +51,7 @@ pub trait Subject: Send + Sync + 'static {
 
     /// Many tasks of several clients on one key at once; fails if any two should not be there together.
     fn crowd(clients: &[Self::Locks], key: &str) -> impl Future<Output = ()> + Send {
-        contention::crowd(clients, key)
+        together::crowd(clients, key, 16, 5)
     }
 
     /// Takes the key once, writes down what was granted, and releases.

@@ -1,10 +1,4 @@
 //! What tokens do when the server forgets, and when its clock is behind them.
-#![allow(
-    clippy::unwrap_used,
-    clippy::missing_panics_doc,
-    missing_docs,
-    reason = "tests, whose names say what they show"
-)]
 
 use std::time::Duration;
 

@@ -32,19 +32,6 @@ impl Cluster {
         &mut self.0
     }
 
-    /// Starts another node, which serves no slot, and waits until all know it. `None` as for [`Server::start`].
-    ///
-    /// # Panics
-    /// When they do not within a minute.
-    pub async fn newcomer(&self) -> Option<Server> {
-        let node = Server::start(&launcher::CLUSTER_NODE).await?;
-        let first = self.0[0].port().to_string();
-        assert_eq!(node.ask(&["CLUSTER", "MEET", "127.0.0.1", &first]).await.text(), "OK");
-        let ports: Vec<u16> = self.0.iter().chain([&node]).map(Server::port).collect();
-        blocking(move || launcher::wait_for_cluster(&ports)).await;
-        Some(node)
-    }
-
     /// How to connect.
     pub fn url(&self) -> String {
         launcher::cluster_url(&self.0.iter().map(Server::port).collect::<Vec<_>>())
@@ -64,17 +51,9 @@ impl Cluster {
     /// # Panics
     /// When the nodes refuse.
     pub async fn begin_to_move(&self, name: &str) -> Moving<'_> {
-        let next = (self.home(name).await + 1) % 3;
-        self.begin_to_move_to(&self.0[next], name).await
-    }
-
-    /// The same, to a node that may be new.
-    ///
-    /// # Panics
-    /// When the nodes refuse.
-    pub async fn begin_to_move_to<'c>(&'c self, target: &'c Server, name: &str) -> Moving<'c> {
-        let slot = self.0[0].ask(&["CLUSTER", "KEYSLOT", name]).await.number().to_string();
-        let source = &self.0[self.home(name).await];
+        let home = self.home(name).await;
+        let (source, target) = (&self.0[home], &self.0[(home + 1) % 3]);
+        let slot = source.ask(&["CLUSTER", "KEYSLOT", name]).await.number().to_string();
         let (source_id, target_id) = (source.ask(&["CLUSTER", "MYID"]).await, target.ask(&["CLUSTER", "MYID"]).await);
         let import = ["CLUSTER", "SETSLOT", &slot, "IMPORTING", source_id.text()];
         assert_eq!(target.ask(&import).await.text(), "OK");
@@ -111,7 +90,7 @@ impl Moving<'_> {
     /// # Panics
     /// When a node refuses.
     pub async fn end(self) {
-        for node in [self.target].into_iter().chain(self.cluster.nodes()) {
+        for node in self.cluster.nodes() {
             assert_eq!(node.ask(&["CLUSTER", "SETSLOT", &self.slot, "NODE", &self.target_id]).await.text(), "OK");
         }
     }

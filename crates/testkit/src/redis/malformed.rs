@@ -1,6 +1,7 @@
 use std::time::Duration;
 
-use leasehold_core::{Backend, Claim, ErrorKind, LeaseStatus, LockKey, Mode, Renewal};
+use futures::future::join_all;
+use leasehold_core::{Backend, Claim, ErrorKind, LeaseStatus, LockKey, Mode, Renewal, Result};
 
 use super::fake_redis::FakeRedis;
 
@@ -79,6 +80,22 @@ impl FakeRedis {
         };
         Self::start(move |words| other(words).unwrap_or_else(|| usual(words))).await
     }
+}
+
+/// Asks a backend everything, of servers each of which answers scripts with one of these. `connect` gets its URL.
+///
+/// # Panics
+/// As [`rejects_malformed_answers`].
+pub async fn malformed_answers_are_rejected<B: Backend>(
+    answers: impl IntoIterator<Item = &'static str>,
+    connect: impl AsyncFn(String) -> Result<B>,
+) {
+    let connect = &connect;
+    join_all(answers.into_iter().map(|answer| async move {
+        let fake = FakeRedis::malformed(answer).await;
+        rejects_malformed_answers(&connect(fake.url()).await.expect("a connection"), answer).await;
+    }))
+    .await;
 }
 
 /// Asks a backend everything, whose servers answer scripts with this.

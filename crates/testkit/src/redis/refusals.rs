@@ -3,7 +3,7 @@ use std::time::Duration;
 use leasehold_core::conformance::error_text;
 use leasehold_core::{
     Admin, Attempt, Backend, Claim, ErrorKind, LockKey, LockOptions, Locker, LockerExt, LossReason, Mode, Notification,
-    Result,
+    Result, Wait,
 };
 use tokio::time::timeout;
 
@@ -28,7 +28,7 @@ pub async fn commands_are_taken_from_a_holder<L: Locker>(
     connect: impl AsyncFn(String) -> Result<L>,
 ) -> Result<()> {
     for (denied, named) in taken {
-        let locks = connect(user(server).await).await?;
+        let locks = connect(user(server, &[]).await).await?;
         let ttl = LockOptions::new().ttl(Duration::from_secs(3));
         let guard = locks.acquire(&LockKey::new("k")?, &ttl).await?.expect("a free key");
         server.ask(&["ACL", "SETUSER", "app", denied]).await;
@@ -56,7 +56,7 @@ pub async fn a_release_by_force_signals_nobody<L: Locker + Admin>(
     server: &Server,
     connect: impl AsyncFn(String) -> Result<L>,
 ) -> Result<()> {
-    let locks = connect(user(server).await).await?;
+    let locks = connect(user(server, &[]).await).await?;
     let key = LockKey::new("k")?;
     let guard = locks.acquire(&key, &LockOptions::new()).await?.expect("a free key");
     server.ask(&["ACL", "SETUSER", "app", "-publish"]).await;
@@ -90,8 +90,95 @@ pub async fn a_release_by_force_is_told(holder: &impl Backend, operator: &impl B
     Ok(())
 }
 
-async fn user(server: &Server) -> String {
-    let words = ["ACL", "SETUSER", "app", "reset", "on", ">pw", "+@all", "~*", "&*"];
+/// A user who may do all, but for these commands, each with its `-`. How to connect as it.
+///
+/// # Panics
+/// When the server does not take the rules.
+pub async fn user(server: &Server, denied: &[&str]) -> String {
+    let words = [&["ACL", "SETUSER", "app", "reset", "on", ">pw", "+@all", "~*", "&*"], denied].concat();
     assert_eq!(server.ask(&words).await, Answer::Text("OK".into()));
     server.url().replace("redis://", "redis://app:pw@")
+}
+
+/// Has users claim who may not send one of these commands, each given with its `-`: they leave no lock behind.
+///
+/// # Errors
+/// Those of connecting.
+///
+/// # Panics
+/// When it is not so.
+pub async fn a_claim_that_is_refused_leaves_no_lock<L: Locker>(
+    server: &Server,
+    denied: &[&str],
+    connect: impl AsyncFn(String) -> Result<L>,
+) -> Result<()> {
+    for denied in denied {
+        let error = connect(user(server, &[denied]).await).await?.try_lock("k").await.expect_err(denied);
+        assert_eq!(error.kind(), ErrorKind::Backend, "{denied}: {}", error_text(&error));
+        assert_eq!(server.ask(&["EXISTS", "{leasehold:k}:lock"]).await.number(), 0, "{denied}");
+    }
+    Ok(())
+}
+
+/// Writes something foreign under a name of the key `k`: it is named to whoever asks for the key, and left alone.
+///
+/// # Errors
+/// Those of listing.
+///
+/// # Panics
+/// When it is not so.
+pub async fn what_somebody_else_wrote_is_named_and_left_alone<L: Locker + Admin>(
+    server: &Server,
+    locks: &L,
+    foreign: &[&[&str]],
+) -> Result<()> {
+    let (key, patient) = (LockKey::new("k")?, LockOptions::new().wait(Wait::UpTo(PATIENCE)));
+    for words in foreign {
+        let (name, written) = (words[1], server.ask(words).await);
+        assert!(!matches!(written, Answer::Refused(_)), "{words:?}: {written:?}");
+        let before = server.ask(&["DUMP", name]).await;
+        let mut refused = vec![locks.acquire(&key, &patient).await.map(drop)];
+        if name.ends_with(":lock") {
+            refused.extend([locks.inspect(&key).await.map(drop), locks.force_release(&key).await.map(drop)]);
+            assert!(locks.list("", None).await?.keys.is_empty(), "{words:?}");
+        }
+        for refused in refused {
+            let error = refused.expect_err("it is not ours");
+            assert_eq!(error.kind(), ErrorKind::Backend, "{words:?}: {error}");
+            assert!(error.to_string().contains(&format!("`{name}`")), "{words:?}: {error}");
+        }
+        assert_eq!(server.ask(&["DUMP", name]).await, before, "{words:?}");
+        assert_eq!(server.ask(&["PTTL", name]).await.number(), -1, "{words:?}");
+        assert_eq!(server.ask(&["DBSIZE"]).await.number(), 1, "{words:?}: something was left behind");
+        server.ask(&["DEL", name]).await;
+    }
+    Ok(())
+}
+
+/// Overwrites the entry of one of three grants with something of another type: that one is lost, and nothing else changes.
+///
+/// # Errors
+/// Those of locking.
+///
+/// # Panics
+/// When it is not so.
+pub async fn a_grant_that_was_overwritten_is_lost_and_touches_no_other<L: Locker>(
+    server: &Server,
+    locks: &L,
+) -> Result<()> {
+    let options = LockOptions::new().ttl(Duration::from_secs(2));
+    let mut guards = Vec::new();
+    for name in ["a", "b", "c"] {
+        guards.push(locks.acquire(&LockKey::new(name)?, &options).await?.expect("a free key"));
+    }
+    server.ask(&["DEL", "{leasehold:b}:lock"]).await;
+    server.ask(&["SADD", "{leasehold:b}:lock", "theirs"]).await;
+    assert_eq!(guards[1].lost().await, LossReason::Stolen);
+    let later = server.calls("pexpire").await + 4;
+    eventually("the others are renewed", async || server.calls("pexpire").await >= later).await;
+    assert!(guards[0].is_held() && guards[2].is_held());
+    drop(guards);
+    eventually("their keys are free", async || server.ask(&["EXISTS", "{leasehold:a}:lock"]).await.number() == 0).await;
+    assert_eq!(server.ask(&["SCARD", "{leasehold:b}:lock"]).await.number(), 1);
+    Ok(())
 }

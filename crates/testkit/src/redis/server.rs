@@ -121,6 +121,11 @@ impl Server {
         line.and_then(|calls| calls.parse().ok()).unwrap_or(0)
     }
 
+    /// How many scripts it has carried out, however many steps each of them had.
+    pub async fn scripts(&self) -> u64 {
+        self.calls("evalsha").await + self.calls("eval").await
+    }
+
     /// How many clients are connected, beside the one that asks.
     pub async fn clients(&self) -> usize {
         self.ask(&["CLIENT", "LIST"]).await.text().lines().count() - 1

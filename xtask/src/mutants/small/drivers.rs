@@ -43,17 +43,14 @@ const REDIS_TESTS: Tests = &[
 
 #[rustfmt::skip]
 const SINGLE: &[&str] = &[
-    SCRIPTS, "group_commit", "refusals", "garbage", "admin", "epochs", "queue", "least_user", "passwords", "shut_out", "faults", "closing",
+    SCRIPTS, "group_commit", "refusals", "garbage", "admin", "epochs", "queue", "least_user", "passwords", "shut_out",
     "cluster", "topologies", "replicas", "fail_over", "silence", "driver", "conformance",
 ];
 
 const MYSQL_TESTS: Tests = &[
     ("crates/mysql", &["lib", "rogue", "leases", "recovery", "queue", "schema", "sessions", "tls"]),
     ("crates/cli", &["doctor::mysql"]),
-    (
-        "crates/mysql-unique",
-        &[SCRIPTS, "shared", "advisory_queue", "cost", "deadlocks", "closing", "driver", "conformance"],
-    ),
+    ("crates/mysql-unique", &[SCRIPTS, "shared", "advisory_queue", "cost", "closing", "driver", "conformance"]),
     ("crates/mysql-rw", &[SCRIPTS, "shared", "readers", "admission", "cost", "turns", "driver", "conformance"]),
 ];
 

@@ -57,10 +57,6 @@ pub(crate) async fn places(server: &Server) -> usize {
     }
 }
 
-pub(crate) async fn evaluations(server: &Server) -> u64 {
-    server.calls("evalsha").await + server.calls("eval").await
-}
-
 /// Overwrites a word of the places whose owner begins so.
 pub(crate) async fn rewrite(server: &Server, owner: &str, word: usize, text: &str) {
     let Answer::List(fields) = server.ask(&["HKEYS", LINE]).await else { panic!("no line") };
@@ -71,4 +67,11 @@ pub(crate) async fn rewrite(server: &Server, owner: &str, word: usize, text: &st
         words[word] = text;
         server.ask(&["HSET", LINE, owner, &words.join(" ")]).await;
     }
+}
+
+/// The server's clock as epochs count.
+pub(crate) async fn clock(server: &Server) -> u64 {
+    let Answer::List(time) = server.ask(&["TIME"]).await else { panic!("no time") };
+    let [seconds, micros] = [0, 1].map(|part: usize| time[part].text().parse::<u64>().expect("a number"));
+    seconds * 16_000 + micros * 2 / 125
 }
