@@ -16,27 +16,19 @@ use crate::client::CLOCK_MOVED;
 use crate::resource::Resource;
 use crate::setups::Setup;
 use crate::stores::{Full, Library, Shim, Store};
-use crate::wire::{Orders, Soak};
+use crate::wire::Orders;
 
 /// How long clients have to end what they do.
 const PATIENCE: Duration = Duration::from_secs(30);
 
+const PROCESSES: u32 = 10;
+
 /// What clients complain to.
 const COMPLAINTS: &str = "clients.log";
 
-/// What the clients of a run have in common.
-#[derive(Clone, Debug)]
-pub(crate) struct Crew {
-    pub(crate) setup: &'static Setup,
-    pub(crate) seed: u64,
-    pub(crate) folder: PathBuf,
-    pub(crate) processes: u32,
-    pub(crate) tasks: u32,
-    pub(crate) soak: Option<Soak>,
-}
-
 pub(crate) struct Clients {
-    crew: Crew,
+    /// Of each, but for its number and its URL.
+    orders: Orders,
     urls: Vec<String>,
     resource: Resource,
     next: AtomicU32,
@@ -48,23 +40,25 @@ pub(crate) struct Clients {
 struct Slot {
     number: u32,
     process: Option<KilledOnDrop>,
-    shim: Option<Shim>,
+    shim: Shim,
 }
 
 impl Clients {
     pub(crate) fn start(
-        crew: Crew,
+        (setup, seed): (&Setup, u64),
         store: &Store,
         resource: Resource,
-        library: Option<&Library>,
+        library: &Library,
     ) -> Result<Self, String> {
         let slot = |number: u32| {
-            let shim = library.map(|all| all.shim(crew.folder.join(format!("client-slot-{number}.shim"))));
-            Ok(Mutex::new(Slot { number: 0, process: None, shim: shim.transpose()? }))
+            let shim = library.shim(&format!("client-slot-{number}"))?;
+            Ok(Mutex::new(Slot { number: 0, process: None, shim }))
         };
-        let slots = (0..crew.processes).map(slot).collect::<Result<Vec<_>, String>>()?;
-        let urls = store.urls.clone();
-        let clients = Self { crew, urls, resource, next: AtomicU32::new(1), slots, failures: Mutex::default() };
+        let slots = (0..PROCESSES).map(slot).collect::<Result<Vec<_>, String>>()?;
+        let (setup, ttl_ms, folder) = (setup.name.to_owned(), setup.ttl_ms, library.folder.clone());
+        let orders = Orders { setup, url: String::new(), client: 0, seed, resource: resource.port(), folder, ttl_ms };
+        let (urls, next) = (store.urls.clone(), AtomicU32::new(1));
+        let clients = Self { orders, urls, resource, next, slots, failures: Mutex::default() };
         for slot in 0..clients.slots.len() {
             clients.spawn(slot)?;
         }
@@ -91,7 +85,7 @@ impl Clients {
 
     /// Where the process in a slot writes what it sees.
     pub(crate) fn history(&self, slot: usize) -> PathBuf {
-        self.crew.folder.join(format!("client-{}.jsonl", self.number_in(slot)))
+        self.orders.folder.join(format!("client-{}.jsonl", self.number_in(slot)))
     }
 
     /// Until each has called something. One that never does has ended, or is found to have no end.
@@ -106,23 +100,15 @@ impl Clients {
     pub(crate) fn spawn(&self, at: usize) -> Result<(), String> {
         let mut slot = self.lock(at);
         slot.number = self.next.fetch_add(1, Ordering::Relaxed);
-        let orders = Orders {
-            setup: self.crew.setup.name.to_owned(),
-            url: self.urls[at % self.urls.len()].clone(),
-            client: slot.number,
-            seed: self.crew.seed,
-            resource: self.resource.port(),
-            folder: self.crew.folder.clone(),
-            ttl_ms: self.crew.setup.ttl_ms,
-            tasks: self.crew.tasks,
-            soak: self.crew.soak,
-        };
+        let url = self.urls[at % self.urls.len()].clone();
+        let orders = Orders { client: slot.number, url, ..self.orders.clone() };
         let failed = |error: std::io::Error| format!("client {}: {error}", orders.client);
         let words = serde_json::to_string(&orders).map_err(|error| error.to_string())?;
-        let log = File::options().create(true).append(true).open(self.crew.folder.join(COMPLAINTS)).map_err(failed)?;
+        let log =
+            File::options().create(true).append(true).open(self.orders.folder.join(COMPLAINTS)).map_err(failed)?;
         let mut command = Command::new(std::env::current_exe().map_err(failed)?);
         command.args(["--client", &words]).stdin(Stdio::piped()).stdout(Stdio::null()).stderr(log);
-        command.envs(slot.shim.iter().flat_map(Shim::variables));
+        command.envs(slot.shim.variables());
         slot.process = Some(KilledOnDrop::spawn(&mut command).map_err(failed)?);
         Ok(())
     }
@@ -134,7 +120,7 @@ impl Clients {
         let mut process = slot.process.take().ok_or("there is no process")?;
         let ended = process.try_wait().map_err(|error| error.to_string())?;
         if let Some(status) = ended {
-            self.failed(format!("client {number} ended by itself: {status}: {}", last_line(&self.crew.folder)));
+            self.failed(format!("client {number} ended by itself: {status}: {}", last_line(&self.orders.folder)));
         }
         process.end();
         Ok(ended.is_none())
@@ -154,23 +140,18 @@ impl Clients {
     }
 
     /// Moves the wall clock of the process in a slot, and of those that take the slot after it.
-    pub(crate) fn set_ahead_ms(&self, at: usize, millis: i64) -> Result<(), String> {
-        let slot = self.lock(at);
-        slot.shim.as_ref().ok_or("the clock of this client cannot be moved")?.set_ahead_ms(millis);
-        Ok(())
+    pub(crate) fn set_ahead_ms(&self, at: usize, millis: i64) {
+        self.lock(at).shim.set_ahead_ms(millis);
     }
 
     /// Fills the disk of all processes, or makes room.
-    pub(crate) fn set_full(&self, full: Full) -> Result<(), String> {
-        for at in 0..self.slots.len() {
-            self.lock(at).shim.as_ref().ok_or("the disk of this client cannot be filled")?.set_full(full);
-        }
-        Ok(())
+    pub(crate) fn set_full(&self, full: Full) {
+        (0..self.slots.len()).for_each(|at| self.lock(at).shim.set_full(full));
     }
 
     /// How many writes of all processes found a full disk.
     pub(crate) fn writes_refused(&self) -> u64 {
-        (0..self.slots.len()).filter_map(|at| self.lock(at).shim.as_ref().map(Shim::refused)).sum()
+        (0..self.slots.len()).map(|at| self.lock(at).shim.refused()).sum()
     }
 
     /// How many jumps of their wall clocks clients have seen.
@@ -192,22 +173,17 @@ impl Clients {
                 drop(input.write_all(b"stop\n"));
             }
         }
-        self.wait(PATIENCE)
-    }
-
-    /// Waits until all clients have ended, and says which of them failed.
-    pub(crate) fn wait(&self, patience: Duration) -> Vec<String> {
-        let deadline = Deadline::after(patience);
+        let deadline = Deadline::after(PATIENCE);
         for at in 0..self.slots.len() {
             let number = self.number_in(at);
             if let Some(mut process) = self.lock(at).process.take()
                 && let Err(why) = wait(&mut process, deadline)
             {
-                self.failed(format!("client {number}: {why}: {}", last_line(&self.crew.folder)));
+                self.failed(format!("client {number}: {why}: {}", last_line(&self.orders.folder)));
             }
         }
         // A task in the background of a locker that panics ends no process.
-        let text = complaints(&self.crew.folder);
+        let text = complaints(&self.orders.folder);
         if let Some(first) = text.lines().find(|line| line.contains("panicked at")) {
             let times = text.matches("panicked at").count();
             self.failed(format!("clients panicked {times} times, first: {first}"));

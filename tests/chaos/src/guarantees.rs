@@ -2,6 +2,8 @@
 
 use std::fmt::Write as _;
 
+use leasehold_chaos::checker::Rule;
+
 use crate::fault::{Fault, TO_CLIENTS};
 use crate::setups::{ALL, Setup};
 
@@ -20,8 +22,8 @@ const EVERY_FAULT: &str = "https://github.com/leasehold/leasehold/blob/main/docs
 
 /// Something that is not promised.
 struct Limit {
-    /// Whether exclusion holds; else why it does not.
-    exclusion: Result<(), &'static str>,
+    /// Why exclusion does not hold, if it does not.
+    exclusion: Option<&'static str>,
     /// Whether tokens grow.
     tokens: &'static str,
     /// Under which fault that is so, and on which setup.
@@ -31,19 +33,20 @@ struct Limit {
 /// The tables of `docs/guarantees.md`.
 pub(crate) fn of_all() -> String {
     let mut text =
-        format!("## Where it does not hold\n\n{}\n## Every fault\n\n", not_kept(&limits(&ALL), Limit::in_words));
+        format!("## Where it does not hold\n\n{}\n## Every fault\n\n", not_kept(&limits(ALL.iter()), Limit::in_words));
     text.push_str("| fault | what happens | exclusion holds on | and not on |\n|---|---|---|---|\n");
-    let mut all: Vec<Fault> = ALL.into_iter().flat_map(faults).collect();
+    let mut all: Vec<Fault> = ALL.iter().flat_map(faults).collect();
     all.sort();
     all.dedup();
     for fault in all {
-        let with = ALL.into_iter().filter(|setup| faults(setup).contains(&fault));
-        let (holds, not): (Vec<&Setup>, Vec<&Setup>) = with.partition(|setup| setup.exclusion(fault).is_ok());
+        let with = ALL.iter().filter(|setup| faults(setup).contains(&fault));
+        let (holds, not): (Vec<&Setup>, Vec<&Setup>) =
+            with.partition(|setup| setup.breaks(Rule::Overlap, fault).is_none());
         let holds = if holds.len() == ALL.len() { "all".to_owned() } else { names(&holds) };
         let _ = writeln!(text, "| `{}` | {} | {holds} | {} |", fault.name(), fault.in_words(), names(&not));
     }
     text.push_str("\n## The setups\n\n| setup | what it is |\n|---|---|\n");
-    for setup in ALL {
+    for setup in &ALL {
         let _ = writeln!(text, "| `{}` | {} |", setup.name, setup.in_words);
     }
     text
@@ -51,12 +54,12 @@ pub(crate) fn of_all() -> String {
 
 /// The table of a backend's README: without what no backend promises.
 pub(crate) fn of_backend(backend: &str) -> Result<String, String> {
-    let setups: Vec<&'static Setup> = ALL.into_iter().filter(|setup| setup.backend == backend).collect();
+    let setups: Vec<&'static Setup> = ALL.iter().filter(|setup| setup.kind.name == backend).collect();
     if setups.is_empty() {
         return Err(format!("no backend is named {backend}"));
     }
     let runs: Vec<String> = setups.iter().map(|setup| format!("`{}`", setup.name)).collect();
-    let mut limits = limits(&setups);
+    let mut limits = limits(setups.iter().copied());
     limits.retain(|limit| limit.places.iter().all(|(fault, _)| *fault != Fault::ForceRelease));
     Ok(format!(
         "Exclusion holds and tokens grow under [all faults]({EVERY_FAULT}) of `cargo xtask chaos` ({}), but for a forced release and \
@@ -67,16 +70,16 @@ pub(crate) fn of_backend(backend: &str) -> Result<String, String> {
 }
 
 /// What does not hold on these setups.
-fn limits(setups: &[&'static Setup]) -> Vec<Limit> {
+fn limits(setups: impl Iterator<Item = &'static Setup>) -> Vec<Limit> {
     let mut limits: Vec<Limit> = Vec::new();
-    for (setup, fault) in setups.iter().flat_map(|setup| faults(setup).into_iter().map(move |fault| (*setup, fault))) {
-        let exclusion = setup.exclusion(fault);
+    for (setup, fault) in setups.flat_map(|setup| faults(setup).into_iter().map(move |fault| (setup, fault))) {
+        let exclusion = setup.breaks(Rule::Overlap, fault);
         let tokens = match fault {
             Fault::ForceRelease => PASSED_ON,
-            _ if setup.attaches_once(fault) => GROW,
+            _ if setup.breaks(Rule::StaleAttach, fault).is_none() => GROW,
             _ => STALE_ATTACH,
         };
-        if exclusion.is_ok() && tokens == GROW {
+        if exclusion.is_none() && tokens == GROW {
             continue;
         }
         match limits.iter_mut().find(|limit| limit.exclusion == exclusion && limit.tokens == tokens) {
@@ -91,38 +94,32 @@ fn limits(setups: &[&'static Setup]) -> Vec<Limit> {
 fn not_kept(limits: &[Limit], told: fn(&Limit) -> String) -> String {
     let mut text = String::from("| what happens | does exclusion hold? | do tokens grow? |\n|---|---|---|\n");
     for limit in limits {
-        let holds = limit.exclusion.map_or_else(|why| format!("**no**: {why}"), |()| "yes".to_owned());
+        let holds = limit.exclusion.map_or_else(|| "yes".to_owned(), |why| format!("**no**: {why}"));
         let _ = writeln!(text, "| {} | {holds} | {} |", told(limit), limit.tokens);
     }
     text
 }
 
 impl Limit {
-    /// The faults in words, each with its name and its setups.
-    fn in_words(&self) -> String {
-        let told = self
-            .faults()
-            .into_iter()
-            .map(|fault| format!("{} (`{}` on {})", fault.in_words(), fault.name(), names(&self.setups(fault))));
-        told.collect::<Vec<String>>().join("; ")
-    }
-
-    /// The names of the faults, each with its setups.
-    fn by_name(&self) -> String {
-        let told =
-            self.faults().into_iter().map(|fault| format!("`{}` on {}", fault.name(), names(&self.setups(fault))));
-        told.collect::<Vec<String>>().join("; ")
-    }
-
-    fn faults(&self) -> Vec<Fault> {
+    /// The faults, each told in this way and with its setups.
+    fn told(&self, told: impl Fn(Fault, &str) -> String) -> String {
         let mut faults: Vec<Fault> = self.places.iter().map(|(fault, _)| *fault).collect();
         faults.sort();
         faults.dedup();
-        faults
+        let of = |fault| self.places.iter().filter(move |(one, _)| *one == fault).map(|(_, setup)| *setup);
+        let told = faults.into_iter().map(|fault| {
+            let on = format!("`{}` on {}", fault.name(), names(&of(fault).collect::<Vec<_>>()));
+            told(fault, &on)
+        });
+        told.collect::<Vec<String>>().join("; ")
     }
 
-    fn setups(&self, fault: Fault) -> Vec<&'static Setup> {
-        self.places.iter().filter(|(one, _)| *one == fault).map(|(_, setup)| *setup).collect()
+    fn in_words(&self) -> String {
+        self.told(|fault, on| format!("{} ({on})", fault.in_words()))
+    }
+
+    fn by_name(&self) -> String {
+        self.told(|_, on| on.to_owned())
     }
 }
 
@@ -141,14 +138,11 @@ mod tests {
     use std::fs;
     use std::path::Path;
 
-    use leasehold_chaos::checker::Rule;
-
     use super::*;
-    use crate::setups::named;
 
     #[test]
     fn a_setup_exempts_what_it_is_tested_with_and_nothing_else() {
-        for setup in ALL {
+        for setup in &ALL {
             for exemption in setup.exempt {
                 assert!(faults(setup).contains(&exemption.fault), "{setup:?}: {exemption:?}");
             }
@@ -171,20 +165,8 @@ mod tests {
             assert!(text.contains(&part), "{document} says something else; `cargo xtask matrix` writes it");
         };
         says("docs/guarantees.md", &of_all());
-        for setup in ALL {
-            says(&format!("crates/{}/README.md", setup.backend), &of_backend(setup.backend).unwrap());
+        for setup in &ALL {
+            says(&format!("crates/{}/README.md", setup.kind.name), &of_backend(setup.kind.name).unwrap());
         }
-    }
-
-    #[test]
-    fn a_table_says_where_exclusion_does_not_hold() {
-        let setups = [named("redis-single").unwrap(), named("redis-sentinel").unwrap()];
-        let text = not_kept(&limits(&setups), Limit::in_words);
-        let empty = "without its data (`empty_server` on redis-single) | **no**: holders learn of it at their next renewal | yes |";
-        assert!(text.contains(empty), "{text}");
-        assert!(text.contains("(`fall_behind` on redis-sentinel) | **no**"), "{text}");
-        assert!(!text.contains("`slow_disk`") && !text.contains("`stop_server` on redis-single"), "{text}");
-        assert!(of_all().contains("| `kill_client` | a client is killed (SIGKILL) | all |  |\n"), "{}", of_all());
-        assert!(!of_backend("redis-single").unwrap().contains("force_release"));
     }
 }

@@ -10,6 +10,8 @@ use leasehold_core::Clock;
 use leasehold_core::clock::Moment;
 use serde::{Deserialize, Serialize};
 
+use crate::register::Answer;
+
 /// The `client` of what the nemesis writes.
 pub const NEMESIS: u32 = u32::MAX;
 
@@ -23,11 +25,9 @@ pub struct Record {
     pub at: u64,
     /// The process, or [`NEMESIS`].
     pub client: u32,
-    /// The task in it.
     pub task: u32,
     /// From the call of one acquire, to the release. Unique within the client.
     pub op: u64,
-    /// What happened.
     pub event: Event,
 }
 
@@ -37,9 +37,7 @@ pub struct Record {
 pub enum Event {
     /// A key is asked for.
     Called {
-        /// The key.
         key: String,
-        /// The mode.
         mode: Mode,
         /// The longest wait, in milliseconds. `None`: without a limit.
         #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -53,15 +51,13 @@ pub enum Event {
     },
     /// The call returned a guard.
     Granted {
-        /// Its token.
         token: u64,
         /// The lease that was asked for, in milliseconds.
         lease_ms: u64,
     },
     /// The call returned no guard.
     Refused {
-        /// `busy`, `timed_out`, `cancelled`, or the kind of the error in this spelling; [`UNKNOWN`] where the store may have
-        /// granted it.
+        /// `busy`, `timed_out`, `cancelled`, or the kind of the error; [`UNKNOWN`] where the store may have granted it.
         error: String,
     },
     /// The guard said that it is held. The moment was read *before* it was asked, so that a process that is stopped in
@@ -81,7 +77,6 @@ pub enum Event {
     },
     /// The client noticed that the guard is lost: it never says again that it is held.
     Lost {
-        /// The loss reason's name.
         reason: String,
         /// How long after the deadline, in milliseconds; `None` where the loss came before the deadline.
         #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -92,55 +87,24 @@ pub enum Event {
     },
     /// The guard became a text that another op may attach.
     Detached {},
-    /// A write is sent to a register.
-    WriteCalled {
-        /// The name of the register.
-        register: String,
-        /// The token that goes with it; `None` for a register without a fence.
-        #[serde(default, skip_serializing_if = "Option::is_none")]
-        token: Option<u64>,
-        /// What is written: no value is written twice to one register.
-        value: u64,
-    },
-    /// The register took the value.
-    WriteAccepted {
-        /// The value before; `None` where there was none.
-        #[serde(default, skip_serializing_if = "Option::is_none")]
-        previous: Option<u64>,
-    },
-    /// The register refused the token.
-    WriteRefused {},
-    /// No answer came: it may have been written, or may still be.
-    WriteUnknown {},
-    /// A register is read.
-    ReadCalled {
-        /// The name of the register.
+    /// A request is sent to a register.
+    Asked {
         register: String,
         /// The token that goes with it: the register refuses smaller ones from then on, so that no write with one can come
-        /// between this read and a write that follows from it.
+        /// between a read and a write that follows from it. `None` for a register without a fence.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         token: Option<u64>,
-    },
-    /// What was read.
-    Read {
-        /// The value; `None` where there is none.
+        /// What is written: no value is written twice to one register. `None`: it is a read.
         #[serde(default, skip_serializing_if = "Option::is_none")]
-        value: Option<u64>,
-        /// The largest token that the register took.
-        #[serde(default, skip_serializing_if = "Option::is_none")]
-        token: Option<u64>,
+        writes: Option<u64>,
     },
-    /// The register refused the token.
-    ReadRefused {},
-    /// No answer came to a read: it may have raised the fence, or may still do so.
-    ReadUnknown {},
+    /// What the register answered, or that no answer came.
+    Answered { answer: Answer },
     /// The nemesis began or ended a fault.
     Fault {
         /// Its name, as in the table of what each fault exempts.
         fault: String,
-        /// What was hit.
         target: Target,
-        /// Which end of it this is.
         phase: Phase,
         /// How often the fault was seen to have an effect by now: 0 at its beginning, and larger at its end.
         #[serde(default)]
@@ -149,10 +113,11 @@ pub enum Event {
 }
 
 /// As [`leasehold_core::Mode`].
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Mode {
     /// No other grant of the key exists.
+    #[default]
     Exclusive,
     /// Only other shared grants exist beside it.
     Shared,
@@ -162,7 +127,6 @@ pub enum Mode {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Target {
-    /// A client process.
     Client(u32),
     /// A server, by its name in the run.
     Server(String),
@@ -183,8 +147,8 @@ pub enum Phase {
 }
 
 /// The moment now: nanoseconds on the clock that leases are counted on, which is the same in every process.
-pub fn now(clock: &Clock) -> u64 {
-    let since = clock.now().since(Moment::default());
+pub fn now() -> u64 {
+    let since = Clock::system().now().since(Moment::default());
     u64::try_from(since.as_nanos()).unwrap_or(u64::MAX)
 }
 
@@ -197,9 +161,6 @@ pub struct Log {
 
 impl Log {
     /// Appends to the file of this client in a folder.
-    ///
-    /// # Errors
-    /// The file cannot be opened.
     pub fn open(folder: &Path, client: u32) -> io::Result<Self> {
         let name = if client == NEMESIS { "nemesis.jsonl".to_owned() } else { format!("client-{client}.jsonl") };
         let file = OpenOptions::new().create(true).append(true).open(folder.join(name))?;
@@ -207,9 +168,6 @@ impl Log {
     }
 
     /// Appends one line with one `write`. Lines of several tasks do not mix.
-    ///
-    /// # Errors
-    /// The file cannot be written.
     pub fn write(&self, at: u64, task: u32, op: u64, event: Event) -> io::Result<()> {
         let mut line = serde_json::to_vec(&Record { at, client: self.client, task, op, event })?;
         line.push(b'\n');
@@ -224,7 +182,6 @@ pub struct Line {
     pub file: usize,
     /// The number of the line, from 1.
     pub number: usize,
-    /// What it says.
     pub record: Record,
 }
 
@@ -239,9 +196,6 @@ pub struct History {
 
 impl History {
     /// Reads all `*.jsonl` of a folder. A last line without its end is skipped: its writer was killed.
-    ///
-    /// # Errors
-    /// A file cannot be read, or a whole line is not a record.
     pub fn read(folder: &Path) -> io::Result<Self> {
         let entries = fs::read_dir(folder)?.map(|entry| entry.map(|entry| entry.path()));
         let mut files = entries.collect::<io::Result<Vec<_>>>()?;
@@ -292,18 +246,17 @@ mod tests {
     #[test]
     fn what_processes_wrote_is_read_in_the_order_of_time() {
         let folder = tempfile::tempdir().unwrap();
-        let (one, two) = (Log::open(folder.path(), 1).unwrap(), Log::open(folder.path(), 2).unwrap());
-        let nemesis = Log::open(folder.path(), NEMESIS).unwrap();
+        let [one, two, nemesis] = [1, 2, NEMESIS].map(|client| Log::open(folder.path(), client).unwrap());
+        let (target, phase) = (Target::Client(1), Phase::Began);
+        let stopped = Event::Fault { fault: "sigstop".into(), target, phase, proved: 0 };
+        let granted = Event::Granted { token: u64::MAX, lease_ms: 9 };
         one.write(30, 0, 7, Event::Held {}).unwrap();
         two.write(10, 4, 8, called()).unwrap();
-        two.write(10, 4, 8, Event::Granted { token: u64::MAX, lease_ms: 9 }).unwrap();
-        let stopped =
-            Event::Fault { fault: "sigstop".into(), target: Target::Client(1), phase: Phase::Began, proved: 0 };
+        two.write(10, 4, 8, granted.clone()).unwrap();
         nemesis.write(20, 0, 0, stopped.clone()).unwrap();
-
         let history = History::read(folder.path()).unwrap();
         let events: Vec<_> = history.lines.iter().map(|line| line.record.event.clone()).collect();
-        assert_eq!(events, [called(), Event::Granted { token: u64::MAX, lease_ms: 9 }, stopped, Event::Held {}]);
+        assert_eq!(events, [called(), granted, stopped, Event::Held {}]);
         assert_eq!(history.place(&history.lines[1]), format!("{}:2", folder.path().join("client-2.jsonl").display()));
         assert_eq!((history.lines[2].record.client, history.lines[3].record.op), (NEMESIS, 7));
     }
@@ -321,19 +274,5 @@ mod tests {
         fs::write(&path, [b"{\"at\":1}\n", &whole[..]].concat()).unwrap();
         let error = History::read(folder.path()).unwrap_err().to_string();
         assert!(error.contains("client-1.jsonl:1"), "{error}");
-    }
-
-    #[test]
-    fn processes_share_the_clock() {
-        let (one, other) = (now(&Clock::system()), now(&Clock::system()));
-        assert!(one > 0 && other >= one);
-    }
-
-    #[test]
-    fn a_line_is_short() {
-        let record = Record { at: 1, client: 2, task: 3, op: 4, event: called() };
-        let text = serde_json::to_string(&record).unwrap();
-        let expected = r#"{"at":1,"client":2,"task":3,"op":4,"event":{"kind":"called","key":"k\n\"é","mode":"shared","wait_ms":5}}"#;
-        assert_eq!(text, expected);
     }
 }

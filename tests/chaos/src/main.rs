@@ -17,6 +17,7 @@ mod report;
 mod resource;
 mod run;
 mod setups;
+mod soak;
 mod stores;
 mod wire;
 
@@ -35,7 +36,7 @@ fn main() -> ExitCode {
             text.map(|text| println!("{}", text.trim_end())).map(|()| true)
         }
         words => arguments::parse(words).and_then(|plan| match plan.soak {
-            Some(limit) => run::soak(&plan, limit),
+            Some(limit) => soak::all(&plan, limit),
             None => run::all(&plan),
         }),
     };

@@ -6,9 +6,9 @@ use std::net::{Ipv4Addr, TcpListener, TcpStream};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread;
 
-use leasehold_chaos::register::Register;
+use leasehold_chaos::register::{Answer, Register};
 
-use crate::wire::{Footprint, Reply, Request};
+use crate::wire::{Reply, Request};
 
 /// It serves until the process ends.
 #[derive(Clone, Debug)]
@@ -25,10 +25,6 @@ pub(crate) struct State {
     pub(crate) proofs: BTreeMap<String, u64>,
     pub(crate) complaints: Vec<String>,
     pub(crate) refused_writes: u64,
-    /// With the keys that were used and the waits that were given up since the one before.
-    pub(crate) footprints: Vec<(Footprint, u64, u64)>,
-    /// For so many footprints the runner has looked at the store.
-    pub(crate) looked: usize,
 }
 
 /// A detached lock. It goes to two clients, of which one may get it.
@@ -79,15 +75,11 @@ impl Resource {
 impl State {
     fn answer(&mut self, request: Request) -> Reply {
         match request {
-            Request::Write { register, token, value } => {
-                let written = self.registers.entry(register).or_default().write(token, value);
-                self.refused_writes += u64::from(written.is_none());
-                written.map_or(Reply::Refused, |previous| Reply::Accepted { previous })
+            Request::Ask { register, token, writes } => {
+                let answer = self.registers.entry(register).or_default().ask(token, writes);
+                self.refused_writes += u64::from(writes.is_some() && answer == Answer::Refused);
+                Reply::Answer(answer)
             }
-            Request::Read { register, token } => match self.registers.entry(register).or_default().read(token) {
-                Some(Register { fence, value }) => Reply::Value { value, token: fence },
-                None => Reply::Refused,
-            },
             Request::Offer { client, text } => {
                 self.offers.push_back(Offer { from: client, taken_by: None, text });
                 Reply::Nothing
@@ -106,12 +98,6 @@ impl State {
                 *self.proofs.entry(fault).or_default() += 1;
                 Reply::Nothing
             }
-            Request::Footprint { footprint, keys, cancelled } => {
-                self.footprints.push((footprint, keys, cancelled));
-                Reply::Nothing
-            }
-            Request::Looked {} if self.looked == self.footprints.len() => Reply::Looked,
-            Request::Looked {} => Reply::Nothing,
             Request::Complaint { text } => {
                 self.complaints.push(text);
                 Reply::Nothing

@@ -2,6 +2,7 @@
 
 use std::path::PathBuf;
 
+use leasehold_chaos::register::Answer;
 use serde::{Deserialize, Serialize};
 
 /// What a client process is started with.
@@ -18,59 +19,28 @@ pub(crate) struct Orders {
     /// Where the history goes.
     pub(crate) folder: PathBuf,
     pub(crate) ttl_ms: u64,
-    pub(crate) tasks: u32,
-    /// Very many keys and waits, instead of the usual work.
-    pub(crate) soak: Option<Soak>,
-}
-
-/// How much a soak is to do, and for how long at most.
-#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
-pub(crate) struct Soak {
-    pub(crate) keys: u64,
-    pub(crate) cancelled: u64,
-    pub(crate) seconds: u64,
-}
-
-/// What a process has of its machine.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct Footprint {
-    /// Bytes that it has allocated and not freed.
-    pub(crate) heap: u64,
-    /// Bytes that are in the machine's memory.
-    pub(crate) resident: u64,
-    pub(crate) descriptors: u64,
-    pub(crate) tasks: u64,
 }
 
 /// What a client asks of the runner.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(tag = "kind", rename_all = "snake_case")]
+#[serde(rename_all = "snake_case")]
 pub(crate) enum Request {
-    /// Writes to a register. With a token, it is refused if a larger one was seen.
-    Write { register: String, token: Option<u64>, value: u64 },
-    /// Reads a register. With a token, it refuses smaller ones from then on.
-    Read { register: String, token: Option<u64> },
+    /// Writes to a register, or reads it. With a token, it refuses smaller ones from then on.
+    Ask { register: String, token: Option<u64>, writes: Option<u64> },
     /// A detached lock, for another client.
     Offer { client: u32, text: String },
     /// Asks for a detached lock of another client. Two are told of each.
     Take { client: u32 },
     /// Something that the client does to itself has had an effect.
     Proof { fault: String },
-    /// What the client uses after so much more work.
-    Footprint { footprint: Footprint, keys: u64, cancelled: u64 },
-    /// Whether the runner has looked at the store since the last footprint.
-    Looked {},
     /// Something is wrong that no line of the history says.
     Complaint { text: String },
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(tag = "kind", rename_all = "snake_case")]
+#[serde(rename_all = "snake_case")]
 pub(crate) enum Reply {
-    Accepted { previous: Option<u64> },
-    Refused,
-    Value { value: Option<u64>, token: Option<u64> },
+    Answer(Answer),
     Taken { text: String },
-    Looked,
     Nothing,
 }

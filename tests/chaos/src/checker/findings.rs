@@ -12,7 +12,6 @@ const KEPT: usize = 20;
 /// One thing that is wrong.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Violation {
-    /// The rule that is broken.
     pub rule: Rule,
     /// Who did what when.
     pub what: String,
@@ -31,7 +30,7 @@ pub(super) struct Scene<'s> {
     /// How long a holder may go on after a fault is over, in nanoseconds: its lease.
     pub(super) lease: u64,
     pub(super) key: &'s str,
-    pub(super) clients: &'s [u32],
+    pub(super) clients: [u32; 2],
 }
 
 /// What was found so far.
@@ -72,6 +71,9 @@ impl<'f> Findings<'f> {
     }
 
     fn excuse(&self, rule: Rule, scene: &Scene<'_>) -> Option<String> {
+        let allowed = |fault: &Fault<'_>| {
+            self.terms.allowances.iter().any(|one| one.fault == fault.name && one.rules.contains(&rule))
+        };
         let excuses = |fault: &&Fault<'_>| {
             let hit = match fault.target {
                 Target::Client(client) => scene.clients.contains(client),
@@ -80,7 +82,7 @@ impl<'f> Findings<'f> {
             };
             let on = fault.began.at <= scene.to && fault.ended >= scene.from;
             let on = on && fault.ended.saturating_add(scene.lease) >= scene.to;
-            hit && on && fault.proved && self.terms.allowances_for(rule).any(|allowed| allowed.fault == fault.name)
+            hit && on && fault.proved && allowed(fault)
         };
         self.faults.iter().find(excuses).map(|fault| fault.name.to_owned())
     }

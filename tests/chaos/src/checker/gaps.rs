@@ -6,10 +6,9 @@
 //! lease of it, and counts as a holder for that time.
 
 use super::findings::Findings;
-use super::ops::Op;
+use super::ops::{Op, nanos};
 use super::terms::Rule;
 use super::times::{Hits, Times};
-use super::work::Work;
 
 /// What changes on a key, in the order in which changes of one moment count.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -43,28 +42,24 @@ pub(super) fn check(
     stalled_ms: Option<u64>,
     times: &mut Times,
     findings: &mut Findings<'_>,
-    work: &Work,
 ) {
-    let mut points: Vec<Point<'_>> = ops.iter().flat_map(|op| points(op, hits, work)).collect();
-    work.sort(&mut points, |point| (point.key, point.at, point.change));
-    let same_key = |one: &Point<'_>, other: &Point<'_>| {
-        work.count();
-        one.key == other.key
-    };
-    for points in points.chunk_by(same_key) {
+    let mut points: Vec<Point<'_>> = ops.iter().flat_map(|op| points(op, hits)).collect();
+    points.sort_by_key(|point| (point.key, point.at, point.change));
+    for points in points.chunk_by(|one, other| one.key == other.key) {
         let mut key = Key { holders: 0, asking: 0, asked_since: 0, gap: Gap::at(By::Other, false) };
         for point in points {
-            if let Some((by, awaited, calm)) = key.pass(point, hits, work) {
-                match (by, awaited) {
-                    (By::Release, true) => times.released.add(calm, point.line),
-                    (By::Release, false) => times.released_unawaited.add(calm, point.line),
-                    (By::Drop, true) => times.dropped.add(calm, point.line),
-                    (By::Drop, false) => times.dropped_unawaited.add(calm, point.line),
-                    (By::Other, _) => {}
+            if let Some((by, awaited, calm)) = key.pass(point, hits) {
+                let by = match by {
+                    By::Release => Some(&mut times.released),
+                    By::Drop => Some(&mut times.dropped),
+                    By::Other => None,
+                };
+                if let Some(samples) = by {
+                    samples[usize::from(!awaited)].add(calm, point.line);
                 }
             }
-            let stalled = stalled_ms.filter(|limit| key.gap.calm > limit.saturating_mul(1_000_000));
-            if stalled.is_some() && !std::mem::replace(&mut key.gap.told, true) {
+            let stalled = stalled_ms.is_some_and(|limit| key.gap.calm > nanos(limit));
+            if stalled && !std::mem::replace(&mut key.gap.told, true) {
                 let calm = key.gap.calm / 1_000_000;
                 let what =
                     format!("{:?} was asked for {calm} ms without a fault, and nobody was known to hold it", point.key);
@@ -101,10 +96,10 @@ struct Key {
 
 impl Key {
     /// Returns the gap that ends here, if it was asked for while no fault was on.
-    fn pass(&mut self, point: &Point<'_>, hits: &Hits, work: &Work) -> Option<(By, bool, u64)> {
+    fn pass(&mut self, point: &Point<'_>, hits: &Hits) -> Option<(By, bool, u64)> {
         if self.asking > 0 && self.holders == 0 {
             self.gap.asked.get_or_insert(self.asked_since);
-            self.gap.calm += hits.calm(self.asked_since, point.at, work);
+            self.gap.calm += hits.calm(self.asked_since, point.at);
         }
         self.asked_since = point.at;
         match point.change {
@@ -114,7 +109,7 @@ impl Key {
                 self.holders += 1;
                 let Gap { by, awaited, asked, .. } = self.gap;
                 let since = asked.unwrap_or(point.at);
-                let calm = hits.calm(since, point.at, work);
+                let calm = hits.calm(since, point.at);
                 return (self.holders == 1 && (calm > 0 || since == point.at)).then_some((by, awaited, calm));
             }
             Change::Freed(by) => {
@@ -128,33 +123,32 @@ impl Key {
     }
 }
 
-fn points<'k>(op: &Op<'k>, hits: &Hits, work: &Work) -> Vec<Point<'k>> {
+fn points<'k>(op: &Op<'k>, hits: &Hits) -> Vec<Point<'k>> {
     let point = |at, change| Point { key: op.key, at, change, line: op.called.line };
-    let killed = hits.killed(op.client, work);
+    let killed = hits.killed(op.client);
     let last = op.answered.map(|at| at.at);
-    let was_hit = hits.hit(op.client, op.called.at, last.unwrap_or(u64::MAX), work);
+    let was_hit = hits.hit(op.client, op.called.at, last.unwrap_or(u64::MAX));
     let mut points = Vec::new();
     if let Some(answered) = last.filter(|_| !was_hit && !op.attach) {
         points.extend([point(op.called.at, Change::Asked), point(answered, Change::Answered)]);
     }
-    let lease = op.grant.map_or(LEASE, |grant| grant.lease_ms.saturating_mul(1_000_000));
+    let lease = op.grant.map_or(LEASE, |grant| grant.lease);
     let from = op.grant.filter(|_| !was_hit).map_or(op.called.at, |grant| grant.at.at);
+    let leased = |at: u64| Some((at.saturating_add(lease), By::Other));
     let end = if let Some(at) = op.unknown {
-        Some((at.at.saturating_add(lease), By::Other))
+        leased(at.at)
     } else if op.grant.is_none() {
         // Of a call that was hit, nobody knows what the store granted meanwhile.
         let until = last.or(killed.map(|at| at.at.saturating_add(lease)));
-        until.filter(|_| was_hit).map(|until| (until.saturating_add(lease), By::Other))
-    } else if let Some((lost, _)) = op.lost {
-        Some((lost.at.saturating_add(lease), By::Other))
-    } else if let Some(detached) = op.detached {
-        Some((detached.at.saturating_add(lease), By::Other))
+        until.filter(|_| was_hit).and_then(leased)
+    } else if let Some(at) = op.lost_or_detached() {
+        leased(at.at)
     } else if let Some(released) = op.released {
         Some((released.at, By::Release))
     } else if let Some(dropped) = op.release_called {
         Some((dropped.at, By::Drop))
     } else {
-        Some((killed.map_or(u64::MAX, |at| at.at.saturating_add(lease)), By::Other))
+        leased(killed.map_or(u64::MAX, |at| at.at))
     };
     if let Some((until, by)) = end {
         points.extend([point(from, Change::Held), point(until.max(from), Change::Freed(by))]);

@@ -3,7 +3,6 @@
 use super::findings::{Findings, Scene};
 use super::ops::{At, Op};
 use super::terms::Rule;
-use super::work::Work;
 use crate::history::Mode;
 
 /// A grant, with all levels that joined it.
@@ -13,15 +12,16 @@ pub(super) struct Lease<'h> {
     pub(super) key: &'h str,
     pub(super) mode: Mode,
     pub(super) token: u64,
-    pub(super) ttl_ms: u64,
+    /// How long it lasts at most without a renewal, in nanoseconds.
+    pub(super) length: u64,
     pub(super) attach: bool,
     pub(super) called: At,
     pub(super) granted: At,
     /// The last moment at which it was known to be held: the window of the lease is from `granted` to here.
     pub(super) held: Option<At>,
-    pub(super) detached: Option<At>,
+    detached: Option<At>,
     /// All its levels are released or detached.
-    pub(super) over: Option<At>,
+    over: Option<At>,
     /// The lease that the store granted: this one, or the one that was detached and attached.
     pub(super) origin: usize,
     /// The client did this with it, by index of the op.
@@ -33,14 +33,9 @@ impl Lease<'_> {
         self.held.map(|held| (self.granted.at, held.at)).filter(|(start, end)| start < end)
     }
 
-    /// How long it lasts at most without a renewal.
-    pub(super) fn nanos(&self) -> u64 {
-        self.ttl_ms.saturating_mul(1_000_000)
-    }
-
     /// The first moment at which the store can have granted it: an older lease would have ended before its client had it.
     pub(super) fn granted_after(&self) -> u64 {
-        self.called.at.max(self.granted.at.saturating_sub(self.nanos()))
+        self.called.at.max(self.granted.at.saturating_sub(self.length))
     }
 
     /// The lines that show its window.
@@ -49,74 +44,68 @@ impl Lease<'_> {
     }
 }
 
+/// Adds what is wrong with two leases, unless a fault since this moment excuses it.
+pub(super) fn clash(
+    [one, other]: [&Lease<'_>; 2],
+    (rule, from): (Rule, u64),
+    what: String,
+    findings: &mut Findings<'_>,
+) {
+    let (to, clients) = (other.granted.at, [one.client, other.client]);
+    let scene = Scene { from, to, lease: one.length, key: other.key, clients };
+    findings.add_at(rule, &scene, one.lines().chain(other.lines()).collect(), what);
+}
+
 /// All leases, sorted by key and call. Leases of one token have an origin each, or it is a finding.
 ///
 /// A session may join a lease that it has given back, as long as that can stand in the store and nobody else was granted the
 /// key: a level that was dropped is released later, and one whose call was given up, or sent twice, may have been counted.
-pub(super) fn leases<'h>(ops: &[Op<'h>], findings: &mut Findings<'_>, work: &Work) -> Vec<Lease<'h>> {
+pub(super) fn leases<'h>(ops: &[Op<'h>], findings: &mut Findings<'_>) -> Vec<Lease<'h>> {
+    let of = |op: &Op<'h>| (op.client, op.session, op.key, op.mode as u8, op.grant.map(|grant| grant.token));
     let mut granted: Vec<usize> = (0..ops.len()).filter(|op| ops[*op].grant.is_some()).collect();
-    let token = |op: &Op<'_>| op.grant.map(|grant| grant.token);
-    work.sort(&mut granted, |op| {
-        let op = &ops[*op];
-        (op.client, op.session, op.key, op.mode as u8, token(op), op.called)
-    });
-    let grants = Grants::of(ops, work);
+    granted.sort_by_key(|op| (of(&ops[*op]), ops[*op].called));
+    let all = ops.iter().filter_map(|op| op.grant.map(|grant| (op.key, grant.at, grant.token)));
+    let mut all: Vec<_> = all.collect();
+    all.sort_unstable();
+    let newest_before = |op: &Op<'_>| {
+        let place = all.partition_point(|(key, at, _)| (*key, *at) < (op.key, op.called));
+        all[..place].last().filter(|(key, ..)| *key == op.key).map(|(.., token)| *token)
+    };
     let mut leases: Vec<Lease<'h>> = Vec::new();
     for number in granted {
+        let op = &ops[number];
         let lease = leases.last_mut().filter(|last| {
-            let (op, first) = (&ops[number], &ops[last.ops[0]]);
-            let same = (op.client, op.session, op.key, op.mode, token(op))
-                == (last.client, first.session, last.key, last.mode, Some(last.token));
-            work.count();
-            same && op.session.is_some()
-                && last.over.is_none_or(|over| op.called.at < over.at.saturating_add(last.nanos()))
-                && grants.newest_before(op.key, op.called, work).is_none_or(|newest| newest <= last.token)
+            op.session.is_some()
+                && of(op) == of(&ops[last.ops[0]])
+                && last.over.is_none_or(|over| op.called.at < over.at.saturating_add(last.length))
+                && newest_before(op).is_none_or(|newest| newest <= last.token)
         });
-        match (lease, single(ops, number)) {
+        match (lease, single(op, number)) {
             (Some(lease), Some(level)) => join(lease, level),
             (None, Some(alone)) => leases.push(alone),
             (_, None) => {}
         }
     }
     for lease in &leases {
-        lost_by_a_part(lease, ops, findings, work);
+        lost_by_a_part(lease, ops, findings);
     }
-    work.sort(&mut leases, |lease| (lease.key, lease.called));
-    origins(&mut leases, findings, work);
+    leases.sort_by_key(|lease| (lease.key, lease.called));
+    origins(&mut leases, findings);
     leases
 }
 
-/// All grants, by key and moment.
-struct Grants<'o>(Vec<(&'o str, At, u64)>);
-
-impl<'o> Grants<'o> {
-    fn of(ops: &'o [Op<'_>], work: &Work) -> Self {
-        let granted = ops.iter().filter_map(|op| op.grant.map(|grant| (op.key, grant.at, grant.token)));
-        let mut grants: Vec<_> = granted.collect();
-        work.sort(&mut grants, |grant| *grant);
-        Self(grants)
-    }
-
-    /// The token of the newest grant of a key before a moment.
-    fn newest_before(&self, key: &str, at: At, work: &Work) -> Option<u64> {
-        let place = work.count_before(&self.0, |(other, granted, _)| (*other, *granted) < (key, at));
-        self.0.get(place.checked_sub(1)?).filter(|(other, ..)| *other == key).map(|(.., token)| *token)
-    }
-}
-
-fn single<'h>(ops: &[Op<'h>], number: usize) -> Option<Lease<'h>> {
-    let op = &ops[number];
+fn single<'h>(op: &Op<'h>, number: usize) -> Option<Lease<'h>> {
     let grant = op.grant?;
     Some(Lease {
         client: op.client,
         key: op.key,
         mode: op.mode,
         token: grant.token,
-        ttl_ms: grant.lease_ms,
+        length: grant.lease,
         attach: op.attach,
         called: op.called,
         granted: grant.at,
-        held: op.held,
+        held: op.last_held(),
         detached: op.detached,
         over: op.over(),
         origin: 0,
@@ -128,23 +117,18 @@ fn join(lease: &mut Lease<'_>, level: Lease<'_>) {
     lease.granted = lease.granted.min(level.granted);
     lease.held = lease.held.max(level.held);
     lease.detached = lease.detached.or(level.detached);
-    lease.ttl_ms = lease.ttl_ms.max(level.ttl_ms);
+    lease.length = lease.length.max(level.length);
     // Open as long as one of them is.
     lease.over = lease.over.and_then(|over| level.over.map(|other| over.max(other)));
     lease.ops.extend(level.ops);
 }
 
 /// Finds levels that were held, or joined the lease, after another level had lost it.
-fn lost_by_a_part(lease: &Lease<'_>, ops: &[Op<'_>], findings: &mut Findings<'_>, work: &Work) {
-    let lost = lease.ops.iter().filter_map(|op| {
-        work.count();
-        ops[*op].lost_for_all
-    });
-    let Some(lost) = lost.min() else { return };
+fn lost_by_a_part(lease: &Lease<'_>, ops: &[Op<'_>], findings: &mut Findings<'_>) {
+    let Some(lost) = lease.ops.iter().filter_map(|op| ops[*op].lost_for_all).min() else { return };
     for op in lease.ops.iter().map(|op| &ops[*op]).filter(|op| op.held_after_end.is_none()) {
-        work.count();
         let joined = op.grant.map(|grant| grant.at).filter(|_| op.called > lost);
-        let held = op.held.filter(|held| *held > lost);
+        let held = op.last_held().filter(|held| *held > lost);
         if let Some(at) = joined.or(held) {
             let did = if joined.is_some() { "joined" } else { "held" };
             let what =
@@ -155,39 +139,33 @@ fn lost_by_a_part(lease: &Lease<'_>, ops: &[Op<'_>], findings: &mut Findings<'_>
 }
 
 /// Finds where each token comes from: a text can be attached once.
-fn origins(leases: &mut [Lease<'_>], findings: &mut Findings<'_>, work: &Work) {
+fn origins(leases: &mut [Lease<'_>], findings: &mut Findings<'_>) {
     let mut by_token: Vec<usize> = (0..leases.len()).collect();
-    work.sort(&mut by_token, |lease| (leases[*lease].key, leases[*lease].token, leases[*lease].granted));
-    let mut same_token: &[usize] = &by_token;
-    while let Some(&first) = same_token.first() {
-        let same =
-            |other: &usize| (leases[*other].key, leases[*other].token) == (leases[first].key, leases[first].token);
-        let (group, rest) = same_token.split_at(work.count_before(same_token, same));
-        same_token = rest;
-        let mut detached: Vec<At> = group.iter().filter_map(|lease| leases[*lease].detached).collect();
-        work.sort(&mut detached, |at| *at);
-        let mut texts = detached.into_iter().peekable();
+    by_token.sort_by_key(|lease| (leases[*lease].key, leases[*lease].token, leases[*lease].granted));
+    let of: Vec<_> = leases.iter().map(|lease| (lease.key, lease.token)).collect();
+    for group in by_token.chunk_by(|one, other| of[*one] == of[*other]) {
+        let mut texts: Vec<At> = group.iter().filter_map(|lease| leases[*lease].detached).collect();
+        texts.sort_unstable();
+        let mut texts = texts.into_iter().peekable();
         for (position, &lease) in group.iter().enumerate() {
-            leases[lease].origin = first;
+            leases[lease].origin = group[0];
             let there = leases[lease].attach && texts.next_if(|text| *text < leases[lease].granted).is_some();
             if !there && (position > 0 || leases[lease].attach) {
-                duplicate(leases, group[position.saturating_sub(1)], lease, findings);
+                duplicate([&leases[group[position.saturating_sub(1)]], &leases[lease]], findings);
                 leases[lease].origin = lease;
             }
         }
     }
 }
 
-fn duplicate(leases: &[Lease<'_>], one: usize, other: usize, findings: &mut Findings<'_>) {
-    let (one, other) = (&leases[one], &leases[other]);
-    let what = if other.attach {
-        format!("client {} attached {:?} with token {}, of which no text is left", other.client, other.key, other.token)
+fn duplicate([one, other]: [&Lease<'_>; 2], findings: &mut Findings<'_>) {
+    let (client, key, token) = (other.client, other.key, other.token);
+    let (rule, what) = if other.attach {
+        let what = format!("client {client} attached {key:?} with token {token}, of which no text is left");
+        (Rule::StaleAttach, what)
     } else {
-        format!("clients {} and {} were granted {:?} with token {}", one.client, other.client, other.key, other.token)
+        let what = format!("clients {} and {client} were granted {key:?} with token {token}", one.client);
+        (Rule::DuplicateToken, what)
     };
-    let clients = [one.client, other.client];
-    let from = one.called.at.min(other.called.at);
-    let scene = Scene { from, to: other.granted.at, lease: one.nanos(), key: other.key, clients: &clients };
-    let rule = if other.attach { Rule::StaleAttach } else { Rule::DuplicateToken };
-    findings.add_at(rule, &scene, one.lines().chain(other.lines()).collect(), what);
+    clash([one, other], (rule, one.called.at.min(other.called.at)), what, findings);
 }

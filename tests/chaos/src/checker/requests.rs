@@ -2,42 +2,32 @@
 
 use super::findings::{Findings, Scene};
 use super::leases::Lease;
-use super::ops::{Answer, At, Op, Request};
+use super::ops::{At, Op, Request};
 use super::terms::Rule;
-use super::work::Work;
 use crate::history::Mode;
+use crate::register::Answer;
 
 /// A request of a client, and the lease under which it was sent.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Sent<'h> {
-    pub(super) client: u32,
-    pub(super) request: Request<'h>,
+    client: u32,
+    request: Request<'h>,
     lease: Option<usize>,
 }
 
 /// All requests, sorted by register and call.
-pub(super) fn sent<'h>(ops: &[Op<'h>], leases: &[Lease<'h>], work: &Work) -> Vec<Sent<'h>> {
+pub(super) fn sent<'h>(ops: &[Op<'h>], leases: &[Lease<'h>]) -> Vec<Sent<'h>> {
     let mut lease_of: Vec<Option<usize>> = vec![None; ops.len()];
     for (lease, its) in leases.iter().enumerate() {
         for op in &its.ops {
             lease_of[*op] = Some(lease);
         }
     }
-    let of = |(number, op): (usize, &Op<'h>)| {
-        let (client, lease) = (op.client, lease_of[number]);
-        op.requests.iter().map(move |request| Sent { client, request: *request, lease }).collect::<Vec<_>>()
-    };
-    let mut sent: Vec<Sent<'h>> = ops.iter().enumerate().flat_map(of).collect();
-    work.sort(&mut sent, |sent| (sent.request.register, sent.request.called));
+    let requests = ops.iter().zip(lease_of).flat_map(|(op, lease)| op.requests.iter().map(move |one| (op, lease, one)));
+    let sent = requests.map(|(op, lease, request)| Sent { client: op.client, request: *request, lease });
+    let mut sent: Vec<Sent<'h>> = sent.collect();
+    sent.sort_by_key(|sent| (sent.request.register, sent.request.called));
     sent
-}
-
-/// The requests of each register.
-pub(super) fn by_register<'s, 'h>(sent: &'s [Sent<'h>], work: &Work) -> impl Iterator<Item = &'s [Sent<'h>]> {
-    sent.chunk_by(|one, other| {
-        work.count();
-        one.request.register == other.request.register
-    })
 }
 
 impl<'h> Sent<'h> {
@@ -60,19 +50,18 @@ impl<'h> Sent<'h> {
 }
 
 /// Finds requests that a register accepted after one of a later holder. The requests are sorted by register and call.
-pub(super) fn stale(sent: &[Sent<'_>], leases: &[Lease<'_>], findings: &mut Findings<'_>, work: &Work) {
-    for called in by_register(sent, work) {
+pub(super) fn stale(sent: &[Sent<'_>], leases: &[Lease<'_>], findings: &mut Findings<'_>) {
+    let holder_called = |sent: &Sent<'_>| sent.origin(leases).map(|lease| lease.called);
+    for called in sent.chunk_by(|one, other| one.request.register == other.request.register) {
         let mut returned: Vec<&Sent<'_>> = called.iter().filter(|sent| sent.accepted().is_some()).collect();
-        work.sort(&mut returned, |sent| sent.accepted());
+        returned.sort_by_key(|sent| sent.accepted());
         let mut returned = returned.into_iter().peekable();
         let (mut largest, mut latest): (Option<&Sent<'_>>, Option<&Sent<'_>>) = (None, None);
-        let holder_called = |sent: &Sent<'_>| sent.origin(leases).map(|lease| lease.called);
         for sent in called.iter().filter(|sent| sent.accepted().is_some()) {
             let before_it = |before: &&Sent<'_>| before.accepted().is_some_and(|at| at.at < sent.request.called.at);
             while let Some(before) = returned.next_if(before_it) {
-                work.count();
-                largest =
-                    Some(largest.filter(|largest| largest.request.token >= before.request.token).unwrap_or(before));
+                let token = before.request.token;
+                largest = Some(largest.filter(|largest| largest.request.token >= token).unwrap_or(before));
                 latest = Some(latest.filter(|latest| holder_called(latest) >= holder_called(before)).unwrap_or(before));
             }
             let smaller = largest.filter(|largest| largest.request.token > sent.request.token);
@@ -81,13 +70,13 @@ pub(super) fn stale(sent: &[Sent<'_>], leases: &[Lease<'_>], findings: &mut Find
                 granted.is_some_and(|granted| holder_called(latest).is_some_and(|called| called.at > granted))
             };
             if let Some(before) = smaller.or(latest.filter(after_a_later_holder)) {
-                accepted_late(before, sent, leases, findings);
+                accepted_late([before, sent], leases, findings);
             }
         }
     }
 }
 
-fn accepted_late(before: &Sent<'_>, late: &Sent<'_>, leases: &[Lease<'_>], findings: &mut Findings<'_>) {
+fn accepted_late([before, late]: [&Sent<'_>; 2], leases: &[Lease<'_>], findings: &mut Findings<'_>) {
     let token = |sent: &Sent<'_>| sent.request.token.unwrap_or_default();
     let what = format!(
         "register {:?} took a request of client {} with token {}, although client {}, which got its lock later or has a \
@@ -104,48 +93,44 @@ fn accepted_late(before: &Sent<'_>, late: &Sent<'_>, leases: &[Lease<'_>], findi
     let scene = Scene {
         from: leases.into_iter().flatten().map(|lease| lease.called.at).min().unwrap_or_default(),
         to: late.accepted().map_or(0, |at| at.at),
-        lease: leases.into_iter().flatten().map(Lease::nanos).max().unwrap_or_default(),
+        lease: leases.into_iter().flatten().map(|lease| lease.length).max().unwrap_or_default(),
         key: leases[1].map_or("", |lease| lease.key),
-        clients: &[before.client, late.client],
+        clients: [before.client, late.client],
     };
     findings.add_at(Rule::StaleWrite, &scene, lines.collect(), what);
 }
 
 /// Finds writes that replaced another value than the one which their op had read. What an op wrote without an answer may come
 /// later than it thinks: of that register, it is judged no further.
-pub(super) fn lost_updates(
-    ops: &[Op<'_>],
-    sent: &[Sent<'_>],
-    leases: &[Lease<'_>],
-    findings: &mut Findings<'_>,
-    work: &Work,
-) {
+pub(super) fn lost_updates(ops: &[Op<'_>], sent: &[Sent<'_>], leases: &[Lease<'_>], findings: &mut Findings<'_>) {
     let mut writers: Vec<&Sent<'_>> = sent.iter().filter(|sent| sent.request.writes.is_some()).collect();
-    work.sort(&mut writers, |sent| sent.wrote());
+    writers.sort_by_key(|sent| sent.wrote());
     for op in ops {
         // What the register had when this op looked last.
         let mut known: Option<(&Request<'_>, Option<u64>)> = None;
         for request in &op.requests {
             let before = known.take().filter(|(read, _)| read.register == request.register);
             match request.answer {
-                Some((_, Answer::Read { value, .. })) => known = Some((request, value)),
+                Some((_, Answer::Read { value })) => known = Some((request, value)),
                 Some((at, Answer::Wrote { previous })) => {
                     if let Some((read, _)) = before.filter(|(_, value)| *value != previous) {
-                        let place = work.count_before(&writers, |sent| sent.wrote() < (request.register, previous));
-                        let other = writers.get(place).filter(|sent| sent.wrote() == (request.register, previous));
-                        lost(op, [read, request], at, other.map(|sent| (*sent, leases)), findings);
+                        let lost = (request.register, previous);
+                        let other = writers.binary_search_by_key(&lost, |sent| sent.wrote());
+                        let other = other.ok().map(|place| (writers[place], leases));
+                        overwrote(op, [read, request], at, other, findings);
                     }
                     known = Some((request, request.writes));
                 }
-                _ if request.unknown() && request.writes.is_some() => break,
-                _ => {}
+                Some((_, Answer::Refused)) => {}
+                Some((_, Answer::Unknown)) | None if request.writes.is_none() => {}
+                Some((_, Answer::Unknown)) | None => break,
             }
         }
     }
 }
 
 /// `other` wrote the value that was lost.
-fn lost(
+fn overwrote(
     op: &Op<'_>,
     [read, write]: [&Request<'_>; 2],
     at: At,
@@ -160,9 +145,9 @@ fn lost(
     let scene = Scene {
         from: other_called.map_or(op.called.at, |called| called.at.min(op.called.at)),
         to: at.at,
-        lease: op.grant.map_or(0, |grant| grant.lease_ms.saturating_mul(1_000_000)),
+        lease: op.grant.map_or(0, |grant| grant.lease),
         key: op.key,
-        clients: &[op.client, other.map_or(op.client, |(sent, _)| sent.client)],
+        clients: [op.client, other.map_or(op.client, |(sent, _)| sent.client)],
     };
     findings.add_at(rule, &scene, lines.map(|at| at.line).collect(), what);
 }

@@ -17,31 +17,27 @@ pub enum Rule {
     BackwardToken,
     /// A detached lock was attached, and had been attached before, or a later holder had been granted its key.
     StaleAttach,
+    /// A writer went on as a reader, and another writer was granted the key in between.
+    TornDowngrade,
     /// A register took a smaller token after a larger one, or a write of an earlier holder after one of a later holder.
     StaleWrite,
     /// An update that went with tokens overwrote a value that it had not read.
     LostUpdate,
     /// The same on a register without a fence. A correct lock does not prevent it when a client is stopped.
     UnfencedLoss,
-    /// No order of the requests to a register explains their answers.
-    NotLinearizable,
     /// A guard said that it is held after its client had learned of its loss, or had detached it; or after a loss that reached
     /// another level of its session; or a session joined what it had lost.
     HeldAfterEnd,
-    /// A call never returned although its client went on, or a key was never granted again after an unknown outcome.
+    /// A fault took locks away, and a holder went on for longer than a lease.
+    Outlived,
+    /// A call never returned although its client went on.
     Unresolved,
-    /// Successors of killed clients waited longer for their leases than the limit allows.
-    SlowTakeOver,
     /// Calls returned later after their wait limit than the limit allows.
     LateAnswer,
-    /// Losses were noticed later after the deadline than the limit allows.
-    LateLoss,
     /// Keys that had been given back went to those who waited for them later than the limit allows.
     SlowHandOver,
     /// Nobody was known to hold a key, somebody asked for it, and nobody was granted it for longer than the limit allows.
     Stalled,
-    /// The search for an order of the requests to a register was given up.
-    Undecided,
 }
 
 impl fmt::Display for Rule {
@@ -53,18 +49,16 @@ impl fmt::Display for Rule {
             Self::DuplicateToken => "duplicate token",
             Self::BackwardToken => "backward token",
             Self::StaleAttach => "stale attach",
+            Self::TornDowngrade => "torn downgrade",
             Self::StaleWrite => "stale write accepted",
             Self::LostUpdate => "lost update",
             Self::UnfencedLoss => "lost update without a fence",
-            Self::NotLinearizable => "not linearizable",
             Self::HeldAfterEnd => "held after its end",
+            Self::Outlived => "outlived",
             Self::Unresolved => "unresolved",
-            Self::SlowTakeOver => "slow take-over",
             Self::LateAnswer => "late answer",
-            Self::LateLoss => "late loss",
             Self::SlowHandOver => "slow hand-over",
             Self::Stalled => "stalled",
-            Self::Undecided => "undecided",
         })
     }
 }
@@ -77,27 +71,18 @@ impl fmt::Display for Rule {
 /// of the way to it everything.
 #[derive(Clone, Copy, Debug)]
 pub struct Allowance {
-    /// The backends, by name; all if empty.
-    pub backends: &'static [&'static str],
-    /// The fault, by name.
     pub fault: &'static str,
     /// What may break.
     pub rules: &'static [Rule],
-    /// Where a user can read it.
-    pub why: &'static str,
+    /// The fault takes locks away from those who hold them, and they have to notice within a lease.
+    pub takes_locks: bool,
 }
 
-/// How late is too late, in milliseconds; `None`: it is not judged. A busy machine makes some things late, and not most of them.
+/// How late is too late, in milliseconds; `None`: it is not judged. A busy machine makes single things late, so most is typical.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Limits {
-    /// From the end of what a killed client saw of its lease, to the next grant, less that lease: the 99th percentile.
-    pub take_over_after_lease_ms: Option<u64>,
-    /// From the end of a wait limit to the answer, of the calls that came to that end: the 99th percentile.
+    /// From the end of a wait limit to the answer, of the calls that came to that end: the median.
     pub wait_overshoot_ms: Option<u64>,
-    /// The median of it.
-    pub typical_wait_overshoot_ms: Option<u64>,
-    /// From the deadline to the moment when a running client noticed the loss: the 99th percentile.
-    pub loss_overdue_ms: Option<u64>,
     /// From when a key had been given back and somebody asked for it, to the next grant: the 90th percentile of releases, and
     /// the median of guards that were dropped, whose releases come later.
     pub hand_over_ms: Option<u64>,
@@ -108,19 +93,7 @@ pub struct Limits {
 /// What a run is judged by.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Terms<'t> {
-    /// The backend under test.
-    pub backend: &'t str,
-    /// The table of all backends and faults.
+    /// What the backend under test does not promise.
     pub allowances: &'t [Allowance],
-    /// The limits in time.
     pub limits: Limits,
-}
-
-impl Terms<'_> {
-    pub(super) fn allowances_for(&self, rule: Rule) -> impl Iterator<Item = &Allowance> {
-        let backend = self.backend;
-        self.allowances.iter().filter(move |allowance| {
-            (allowance.backends.is_empty() || allowance.backends.contains(&backend)) && allowance.rules.contains(&rule)
-        })
-    }
 }

@@ -5,45 +5,35 @@ use std::fmt::Write as _;
 
 use serde::Serialize;
 
-use super::findings::{Violation, seconds};
+use super::findings::{Findings, Violation, seconds};
+use super::ops::Op;
 use super::terms::Rule;
-use crate::history::{Event, History, NEMESIS};
+use super::times::Times;
+use crate::history::{History, NEMESIS};
 
 /// The figures of a run. What a fault excuses is counted in `excused` only.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Figures {
-    /// Lines of all files.
-    pub events: u64,
     /// Grants, levels of sessions included.
     pub grants: u64,
-    /// Stretches of time, longer than none, in which a lease was known to be held.
-    pub windows: u64,
-    /// Requests to registers.
-    pub requests: u64,
     /// Windows that began within another one which they must not meet.
     pub overlaps: u64,
     /// Grants with the token of another grant.
     pub duplicate_tokens: u64,
     /// Grants with a smaller token than one that had returned before their call.
     pub backward_tokens: u64,
-    /// Requests that a register took after one of a later holder, and registers whose answers no order explains.
+    /// Requests that a register took after one of a later holder.
     pub stale_writes_accepted: u64,
     /// Updates that were lost although they went with tokens.
     pub lost_updates: u64,
     /// Updates that were lost without tokens, excused or not.
     pub unfenced_losses: u64,
-    /// Registers of which the search was given up.
-    pub undecided_registers: u64,
-    /// Calls that never returned, and keys that were never granted again after an unknown outcome.
+    /// Calls that never returned.
     pub unresolved: u64,
-    /// Leases that ended with their client and were taken by another.
-    pub take_overs: u64,
     /// From the last that a killed client saw of its lease to the next grant, in milliseconds: the 99th percentile.
     pub takeover_p99_ms: Option<u64>,
     /// The same, less the lease.
     pub takeover_after_lease_p99_ms: Option<u64>,
-    /// From an unknown outcome to the next grant of the key, in milliseconds: the 99th percentile.
-    pub resolved_p99_ms: Option<u64>,
     /// From the end of the wait limit to the answer, of the calls that came to that end, in milliseconds: the 99th percentile.
     pub wait_overshoot_p99_ms: Option<u64>,
     /// From the deadline to when a running client noticed the loss, in milliseconds: the 99th percentile.
@@ -52,17 +42,35 @@ pub struct Figures {
     pub excused: BTreeMap<String, u64>,
 }
 
+pub(super) fn figures(ops: &[Op<'_>], findings: &Findings<'_>, times: &mut Times) -> Figures {
+    let count = |rule| findings.count(rule);
+    let excused = findings.excused.iter();
+    let unfenced = excused.clone().filter(|((rule, _), _)| *rule == Rule::UnfencedLoss).map(|(_, times)| times);
+    Figures {
+        grants: ops.iter().filter(|op| op.grant.is_some()).count() as u64,
+        overlaps: count(Rule::Overlap) + count(Rule::ReaderBesideWriter),
+        duplicate_tokens: count(Rule::DuplicateToken) + count(Rule::StaleAttach),
+        backward_tokens: count(Rule::BackwardToken),
+        stale_writes_accepted: count(Rule::StaleWrite),
+        lost_updates: count(Rule::LostUpdate),
+        unfenced_losses: count(Rule::UnfencedLoss) + unfenced.sum::<u64>(),
+        unresolved: count(Rule::Unresolved),
+        takeover_p99_ms: times.take_over.p99(),
+        takeover_after_lease_p99_ms: times.take_over_after_lease.p99(),
+        wait_overshoot_p99_ms: times.wait_overshoot.p99(),
+        loss_overdue_p99_ms: times.loss_overdue.p99(),
+        excused: excused.map(|((rule, fault), times)| (format!("{rule} ({fault})"), *times)).collect(),
+    }
+}
+
 /// What the checker says of a run.
 #[derive(Clone, Debug)]
 pub struct Verdict {
-    /// The figures.
     pub figures: Figures,
     /// What is wrong, the excused as well; of one rule at most twenty.
     pub violations: Vec<Violation>,
     /// How often each rule is broken without an excuse.
     pub broken: BTreeMap<Rule, u64>,
-    /// The comparisons that it took.
-    pub comparisons: u64,
 }
 
 impl Verdict {
@@ -95,9 +103,5 @@ fn who_did_what(record: &crate::history::Record) -> String {
         client => format!("client {client}, task {}, op {}", record.task, record.op),
     };
     // As it stands in the file; an event can always be written, because it was read.
-    format!("{who}: {}", serde_json::to_string(&record.event).unwrap_or_else(|_| debug(&record.event)))
-}
-
-fn debug(event: &Event) -> String {
-    format!("{event:?}")
+    format!("{who}: {}", serde_json::to_string(&record.event).unwrap_or_default())
 }

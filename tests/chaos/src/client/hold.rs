@@ -2,16 +2,15 @@
 
 use std::time::Duration;
 
-use leasehold_chaos::history::{Event, Mode};
+use leasehold_chaos::history::{Event, Mode, now};
 use leasehold_core::{
-    Error, Guard, GuardHandle, GuardMode, Leadership, LockGuard, LockKey, LockOptions, LockerExt, LossReason,
-    ReadGuard, ReleaseOutcome, Result as Locked, RwLockerExt, Wait,
+    DetachedLock, Error, Guard, GuardHandle, GuardMode, LockGuard, LockKey, LockOptions, Locker, LockerExt, Locks,
+    LossReason, ReadGuard, ReleaseOutcome, Result as Locked, RwLockerExt, Wait,
 };
 use rand::Rng;
 use tokio::time::{sleep, timeout};
 
 use super::recorder::{CANCELLED, Op, name_of};
-use crate::locks::TaskLocks;
 
 /// The longest pause between two looks at a guard that is held for a moment, and at one that is held for longer.
 const LOOK: Duration = Duration::from_millis(12);
@@ -43,7 +42,7 @@ pub(crate) enum Without {
 /// What an acquire came to.
 pub(crate) type Answer<T> = Result<T, Without>;
 
-/// A guard, or the leadership of an election, and its op.
+/// A guard, or what else there is beside its handle, and its op.
 #[derive(Debug)]
 pub(crate) struct Held<G> {
     pub(crate) guard: G,
@@ -66,40 +65,55 @@ impl Wish<'_> {
     pub(super) fn called(&self, op: &Op, mode: Mode) {
         // An acquire that goes away has no limit that it could exceed.
         let wait = self.cancelled_after.is_none().then(|| millis(self.wait));
-        op.called(self.key, mode, wait, self.session, false);
+        op.called_at(now(), self.key, mode, (wait, self.session, false));
     }
 
     /// Takes the key exclusively.
-    pub(crate) async fn write(&self, locks: &TaskLocks, op: Op) -> Answer<Held<LockGuard>> {
+    pub(crate) async fn write(&self, locks: &Locks, op: Op) -> Answer<Held<LockGuard>> {
         self.called(&op, Mode::Exclusive);
         let (key, options) = (self.key(), self.options());
-        self.settle(op, locks.locker.acquire(&key, &options)).await
+        self.settle(op, locks.acquire(&key, &options)).await
     }
 
     /// Takes the key beside other readers.
-    pub(crate) async fn read(&self, locks: &TaskLocks, op: Op) -> Answer<Held<ReadGuard>> {
-        let readers = locks.readers.as_ref().ok_or(Without::Refused)?;
+    pub(crate) async fn read(&self, locks: &Locks, op: Op) -> Answer<Held<ReadGuard>> {
+        let readers = locks.rw().ok_or(Without::Refused)?;
         self.called(&op, Mode::Shared);
         let (key, options) = (self.key(), self.options());
         self.settle(op, readers.acquire_read(&key, &options)).await
     }
 
-    pub(super) async fn settle<G: IsHeld>(
+    async fn settle<M: GuardMode>(
         &self,
         op: Op,
-        call: impl Future<Output = Locked<Option<G>>>,
-    ) -> Answer<Held<G>> {
+        call: impl Future<Output = Locked<Option<Guard<M>>>>,
+    ) -> Answer<Held<Guard<M>>> {
         let outcome = match self.cancelled_after {
             Some(limit) => timeout(limit, call).await.ok(),
             None => Some(call.await),
         };
         let busy = if self.wait.is_zero() { "busy" } else { "timed_out" };
-        match outcome {
-            Some(Ok(Some(guard))) => Ok(Held::granted(guard, op, self.ttl)),
-            Some(Ok(None)) => refused(&op, busy.to_owned()),
-            Some(Err(error)) => refused(&op, name_of(error.kind())),
-            None => refused(&op, CANCELLED.to_owned()).map_err(|_| Without::Cancelled),
+        let Some(outcome) = outcome else {
+            return refused(&op, CANCELLED.to_owned()).map_err(|_| Without::Cancelled);
+        };
+        settled(op, outcome, busy, self.ttl)
+    }
+}
+
+/// Writes the answer down.
+fn settled<M: GuardMode>(
+    op: Op,
+    outcome: Locked<Option<Guard<M>>>,
+    busy: &str,
+    ttl: Duration,
+) -> Answer<Held<Guard<M>>> {
+    match outcome {
+        Ok(Some(guard)) => {
+            let handle = guard.handle();
+            Ok(Held::granted((guard, handle), op, ttl))
         }
+        Ok(None) => refused(&op, busy.to_owned()),
+        Err(error) => refused(&op, name_of(error.kind())),
     }
 }
 
@@ -108,34 +122,10 @@ fn refused<T>(op: &Op, error: String) -> Answer<T> {
     Err(Without::Refused)
 }
 
-/// What knows whether it is held.
-pub(crate) trait IsHeld {
-    fn handle(&self) -> GuardHandle;
-}
-
-impl<M: GuardMode> IsHeld for Guard<M> {
-    fn handle(&self) -> GuardHandle {
-        self.handle()
-    }
-}
-
-impl IsHeld for Leadership {
-    fn handle(&self) -> GuardHandle {
-        self.handle()
-    }
-}
-
-impl IsHeld for GuardHandle {
-    fn handle(&self) -> GuardHandle {
-        self.clone()
-    }
-}
-
-impl<G: IsHeld> Held<G> {
-    pub(crate) fn granted(guard: G, op: Op, ttl: Duration) -> Self {
-        let handle = guard.handle();
+impl<G> Held<G> {
+    pub(crate) fn granted((guard, handle): (G, GuardHandle), op: Op, ttl: Duration) -> Self {
         op.log(Event::Granted { token: handle.fencing_token().map_or(0, u64::from), lease_ms: millis(ttl) });
-        let looked = (op.now(), handle.remaining());
+        let looked = (now(), handle.remaining());
         Self { guard, handle, op, looked }
     }
 
@@ -145,7 +135,7 @@ impl<G: IsHeld> Held<G> {
 
     /// Whether the guard says that it is held. The moment is read before.
     pub(crate) fn look(&mut self) -> bool {
-        let at = self.op.now();
+        let at = now();
         self.looked = (at, self.handle.remaining());
         let held = self.handle.is_held();
         if held {
@@ -156,7 +146,7 @@ impl<G: IsHeld> Held<G> {
 
     /// Works for so long, and looks at the guard all the time. False: it was lost.
     pub(crate) async fn work(&mut self, duration: Duration) -> bool {
-        let end = self.op.now().saturating_add(nanos(duration));
+        let end = now().saturating_add(nanos(duration));
         let longest_pause = if duration > LONG_LOOK { LONG_LOOK } else { LOOK };
         loop {
             let looked = self.looked;
@@ -165,7 +155,7 @@ impl<G: IsHeld> Held<G> {
                 self.lost(reason, looked);
                 return false;
             }
-            let left = Duration::from_nanos(end.saturating_sub(self.op.now()));
+            let left = Duration::from_nanos(end.saturating_sub(now()));
             if left.is_zero() {
                 return true;
             }
@@ -181,7 +171,7 @@ impl<G: IsHeld> Held<G> {
     }
 
     fn lost(&self, reason: LossReason, (looked_at, lasts): (u64, Duration)) {
-        let at = self.op.now();
+        let at = now();
         let overdue = at.checked_sub(looked_at.saturating_add(nanos(lasts)));
         let resumed = at.saturating_sub(looked_at) > KEPT;
         let deadline_overdue_ms = overdue.map(|nanos| nanos / 1_000_000);
@@ -193,20 +183,18 @@ impl<G: IsHeld> Held<G> {
         self.look();
         self.op.log(Event::ReleaseCalled {});
     }
-
-    /// Releases what is held in this way.
-    pub(super) async fn release<R: Future<Output = Locked<ReleaseOutcome>>>(mut self, release: impl FnOnce(G) -> R) {
-        self.look();
-        self.op.log(Event::ReleaseCalled {});
-        let released = release(self.guard).await;
-        log_release(&self.op, released);
-    }
 }
 
 impl<M: GuardMode> Held<Guard<M>> {
     /// Releases the lock, or drops the guard.
-    pub(crate) async fn give_back(self, by_drop: bool) {
-        if by_drop { self.drop() } else { self.release(Guard::release).await }
+    pub(crate) async fn give_back(mut self, by_drop: bool) {
+        if by_drop {
+            return self.drop();
+        }
+        self.look();
+        self.op.log(Event::ReleaseCalled {});
+        let released = self.guard.release().await;
+        log_release(&self.op, released);
     }
 }
 
@@ -222,30 +210,18 @@ pub(crate) async fn downgrade(mut writer: Held<LockGuard>, wish: &Wish<'_>, read
     writer.look();
     writer.op.log(Event::ReleaseCalled {});
     wish.called(&reader, Mode::Shared);
-    let outcome: Result<ReadGuard, Error> = writer.guard.downgrade(&wish.options()).await;
-    match outcome {
-        Ok(guard) => {
-            let held = Held::granted(guard, reader, wish.ttl);
-            log_release(&writer.op, Ok(ReleaseOutcome::Released));
-            Ok(held)
-        }
-        Err(error) => {
-            writer.op.log(Event::ReleaseFailed { error: name_of(error.kind()) });
-            refused(&reader, name_of(error.kind()))
-        }
-    }
+    let outcome: Locked<ReadGuard> = writer.guard.downgrade(&wish.options()).await;
+    let released = outcome.as_ref().map(|_| ReleaseOutcome::Released).map_err(Error::retell);
+    let reader = settled(reader, outcome.map(Some), "busy", wish.ttl);
+    log_release(&writer.op, released);
+    reader
 }
 
 /// Attaches a lock that another process detached.
-pub(crate) async fn attach(text: &str, locks: &TaskLocks, op: Op, ttl: Duration) -> Answer<Held<LockGuard>> {
-    let Ok(detached) = text.parse::<leasehold_core::DetachedLock>() else { return refused(&op, "invalid".to_owned()) };
-    op.called(detached.key().as_str(), Mode::Exclusive, None, None, true);
-    let attached: Locked<Option<LockGuard>> = locks.locker.attach(&detached, &LockOptions::new().ttl(ttl)).await;
-    match attached {
-        Ok(Some(guard)) => Ok(Held::granted(guard, op, ttl)),
-        Ok(None) => refused(&op, "busy".to_owned()),
-        Err(error) => refused(&op, name_of(error.kind())),
-    }
+pub(crate) async fn attach(text: &str, locks: &Locks, op: Op, ttl: Duration) -> Answer<Held<LockGuard>> {
+    let Ok(detached) = text.parse::<DetachedLock>() else { return refused(&op, "invalid".to_owned()) };
+    op.called_at(now(), detached.key().as_str(), Mode::Exclusive, (None, None, true));
+    settled(op, locks.attach(&detached, &LockOptions::new().ttl(ttl)).await, "busy", ttl)
 }
 
 fn millis(duration: Duration) -> u64 {

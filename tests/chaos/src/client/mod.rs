@@ -1,11 +1,9 @@
 //! A client process: several tasks on one locker, and a runtime that ends again and again.
 
-mod elections;
 mod hold;
-mod permits;
+mod made_of_locks;
 mod recorder;
 mod resource;
-mod soak;
 mod work;
 
 use std::io::BufRead;
@@ -30,12 +28,14 @@ use crate::wire::Orders;
 
 pub(crate) use self::hold::Wish;
 pub(crate) use self::recorder::Recorder;
-pub(crate) use self::soak::READ;
 pub(crate) use self::work::{ATTACHED, CANCELLED as CANCELLED_ACQUIRE};
 
 /// Proofs of what happens to a client.
 pub(crate) const RUNTIME_ENDED: &str = "runtime_ended";
 pub(crate) const CLOCK_MOVED: &str = "client_clock";
+
+/// So many tasks share a locker.
+const TASKS: u32 = 5;
 
 /// One client in so many has a runtime that ends, after so long.
 const MORTAL: u32 = 4;
@@ -51,9 +51,6 @@ pub(crate) fn run(orders: &Orders) -> Result<(), String> {
         move || watch_the_runner(&stopping)
     });
     let setup = setups::named(&orders.setup)?;
-    if let Some(soak) = orders.soak {
-        return runtime()?.block_on(soak::run(setup, orders, soak));
-    }
     let log = Log::open(&orders.folder, orders.client).map_err(|error| error.to_string())?;
     let recorder = Recorder::new(log);
     let mortal = orders.client.is_multiple_of(MORTAL).then(|| {
@@ -82,9 +79,9 @@ fn watch_the_runner(stopping: &AtomicBool) {
 
 async fn work(setup: &Setup, orders: &Orders, recorder: &Recorder, stopping: &Arc<AtomicBool>) -> Result<(), String> {
     let failed = |error: &dyn std::fmt::Display| format!("client {}: {error}", orders.client);
-    let locks = (setup.connect)(&orders.url).await.map_err(|error| failed(&error))?;
+    let locks = setup.connect(&orders.url).await.map_err(|error| failed(&error))?;
     let mut tasks = tokio::task::JoinSet::new();
-    for number in 0..orders.tasks {
+    for number in 0..TASKS {
         let resource = Resource::connect(orders.resource).await.map_err(|error| failed(&error))?;
         let mut task = Task::new(number, orders.clone(), locks.of_task(), recorder.clone(), resource);
         let stopping = Arc::clone(stopping);
@@ -127,9 +124,9 @@ fn end_runtimes(setup: &Setup, orders: &Orders, recorder: &Recorder, stopping: &
     while !stopping.load(Ordering::Relaxed) {
         let Ok(runtime) = runtime() else { return };
         let left = runtime.block_on(async {
-            let locks = (setup.connect)(&orders.url).await.ok()?;
+            let locks = setup.connect(&orders.url).await.ok()?;
             let resource = Resource::connect(orders.resource).await.ok()?;
-            let mut task = Task::new(orders.tasks, orders.clone(), locks.of_task(), recorder.clone(), resource);
+            let mut task = Task::new(TASKS, orders.clone(), locks.of_task(), recorder.clone(), resource);
             let (mut held, waiting) = task.take_until_the_runtime_ends().await;
             sleep(LIVES).await;
             if held.iter_mut().any(Held::look) {

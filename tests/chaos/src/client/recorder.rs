@@ -3,8 +3,8 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use leasehold_chaos::history::{Event, Log, Mode, now};
-use leasehold_core::{Clock, ErrorKind};
+use leasehold_chaos::history::{Event, Log, Mode, UNKNOWN, now};
+use leasehold_core::ErrorKind;
 
 /// The history of one process, and the numbers that are unique in it.
 #[derive(Clone, Debug)]
@@ -13,7 +13,6 @@ pub(crate) struct Recorder(Arc<Inner>);
 #[derive(Debug)]
 struct Inner {
     log: Log,
-    clock: Clock,
     next: AtomicU64,
 }
 
@@ -27,16 +26,12 @@ pub(crate) struct Op {
 
 impl Recorder {
     pub(crate) fn new(log: Log) -> Self {
-        Self(Arc::new(Inner { log, clock: Clock::system(), next: AtomicU64::new(1) }))
+        Self(Arc::new(Inner { log, next: AtomicU64::new(1) }))
     }
 
     /// A number that this process has not used.
     pub(crate) fn unique(&self) -> u64 {
         self.0.next.fetch_add(1, Ordering::Relaxed)
-    }
-
-    pub(crate) fn now(&self) -> u64 {
-        now(&self.0.clock)
     }
 
     pub(crate) fn begin(&self, task: u32) -> Op {
@@ -45,13 +40,9 @@ impl Recorder {
 }
 
 impl Op {
-    pub(crate) fn now(&self) -> u64 {
-        self.recorder.now()
-    }
-
     /// Writes down what happened just now.
     pub(crate) fn log(&self, event: Event) {
-        self.log_at(self.now(), event);
+        self.log_at(now(), event);
     }
 
     /// Writes down what happened at that moment. Ends the process if it cannot: what nobody wrote down is not checked.
@@ -61,8 +52,10 @@ impl Op {
         }
     }
 
-    pub(crate) fn called(&self, key: &str, mode: Mode, wait_ms: Option<u64>, session: Option<u32>, attach: bool) {
-        self.log(Event::Called { key: key.to_owned(), mode, wait_ms, session, attach });
+    /// A call at that moment, with its limit, its session, and whether it attaches a lock.
+    pub(crate) fn called_at(&self, at: u64, key: &str, mode: Mode, how: (Option<u64>, Option<u32>, bool)) {
+        let (wait_ms, session, attach) = how;
+        self.log_at(at, Event::Called { key: key.to_owned(), mode, wait_ms, session, attach });
     }
 }
 
@@ -71,16 +64,5 @@ pub(crate) const CANCELLED: &str = "cancelled";
 
 /// The name of an error in the history.
 pub(crate) fn name_of(kind: ErrorKind) -> String {
-    let name = match kind {
-        ErrorKind::InvalidKey => "invalid_key",
-        ErrorKind::InvalidOptions => "invalid_options",
-        ErrorKind::Unsupported => "unsupported",
-        ErrorKind::TimedOut => "timed_out",
-        ErrorKind::Lost(_) => "lost",
-        ErrorKind::Unavailable => "unavailable",
-        ErrorKind::Indeterminate => leasehold_chaos::history::UNKNOWN,
-        ErrorKind::Closed => "closed",
-        _ => "backend",
-    };
-    name.to_owned()
+    if kind == ErrorKind::Indeterminate { UNKNOWN.to_owned() } else { kind.to_string() }
 }

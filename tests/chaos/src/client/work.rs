@@ -2,8 +2,11 @@
 
 use std::time::Duration;
 
-use leasehold_chaos::history::{Event, Mode};
-use leasehold_core::{Capabilities, Capability, Guard, GuardMode, LockGuard, LockKey, LockOptions, LockerExt};
+use leasehold_chaos::history::{Event, Mode, now};
+use leasehold_chaos::register::Answer;
+use leasehold_core::{
+    Capabilities, Capability, Guard, GuardMode, LockGuard, LockKey, LockOptions, Locker, LockerExt, Locks,
+};
 use rand::rngs::StdRng;
 use rand::{Rng, SeedableRng};
 use tokio::time::sleep;
@@ -11,7 +14,6 @@ use tokio::time::sleep;
 use super::hold::{Held, Wish, Without, attach, downgrade};
 use super::recorder::{Op, Recorder};
 use super::resource::Resource;
-use crate::locks::TaskLocks;
 use crate::wire::{Orders, Reply, Request};
 
 /// Proofs of what a client does to itself.
@@ -38,22 +40,22 @@ const SHARERS: std::ops::Range<u32> = 1..3;
 pub(crate) struct Task {
     pub(crate) number: u32,
     pub(crate) orders: Orders,
-    pub(crate) locks: TaskLocks,
+    pub(crate) locks: Locks,
     pub(crate) recorder: Recorder,
     pub(crate) resource: Resource,
     pub(crate) random: StdRng,
 }
 
 impl Task {
-    pub(crate) fn new(number: u32, orders: Orders, locks: TaskLocks, recorder: Recorder, resource: Resource) -> Self {
+    pub(crate) fn new(number: u32, orders: Orders, locks: Locks, recorder: Recorder, resource: Resource) -> Self {
         let seed = orders.seed ^ (u64::from(orders.client) << 16) ^ u64::from(number);
         Self { number, orders, locks, recorder, resource, random: StdRng::seed_from_u64(seed) }
     }
 
     /// Does one op. What it is depends on chance, and on what the locker can do.
     pub(crate) async fn step(&mut self) {
-        let claims = self.locks.locker.capabilities();
-        let shares = self.locks.readers.is_some();
+        let claims = self.locks.capabilities();
+        let shares = self.locks.rw().is_some();
         let longest_pause = match self.random.random_range(0..100) {
             _ if self.number == RELAY => {
                 self.relay().await;
@@ -78,7 +80,7 @@ impl Task {
             25..50 => self.update("register", true).await,
             50..65 => self.update("set", false).await,
             65..75 if claims.has(Capability::Detach) => self.pass_on().await,
-            65..80 if self.locks.readers.is_some() => self.share().await,
+            65..80 if self.locks.rw().is_some() => self.share().await,
             65..85 if claims.has(Capability::Reentrancy) => self.reenter().await,
             95.. => self.lead().await,
             _ => self.exclude().await,
@@ -119,7 +121,7 @@ impl Task {
     }
 
     fn session(&self) -> Option<u32> {
-        self.locks.locker.capabilities().has(Capability::Reentrancy).then_some(self.number)
+        self.locks.capabilities().has(Capability::Reentrancy).then_some(self.number)
     }
 
     pub(super) fn begin(&self) -> Op {
@@ -171,13 +173,7 @@ impl Task {
         let Some(mut held) = first else { return };
         let token = held.token().filter(|_| fenced);
         if held.look() {
-            held.op.log(Event::ReadCalled { register: key.clone(), token });
-            let read = self.resource.ask(&Request::Read { register: key.clone(), token }).await;
-            held.op.log(match read {
-                Some(Reply::Value { value, token }) => Event::Read { value, token },
-                Some(Reply::Refused) => Event::ReadRefused {},
-                _ => Event::ReadUnknown {},
-            });
+            self.ask(&held.op, &key, (token, None)).await;
         }
         if held.work(time).await {
             if fenced {
@@ -189,15 +185,17 @@ impl Task {
                 return self.finish(held).await;
             }
             let value = (u64::from(self.orders.client) << 32) | self.recorder.unique();
-            held.op.log(Event::WriteCalled { register: key.clone(), token, value });
-            let written = self.resource.ask(&Request::Write { register: key.clone(), token, value }).await;
-            held.op.log(match written {
-                Some(Reply::Accepted { previous }) => Event::WriteAccepted { previous },
-                Some(Reply::Refused) => Event::WriteRefused {},
-                _ => Event::WriteUnknown {},
-            });
+            self.ask(&held.op, &key, (token, Some(value))).await;
             self.finish(held).await;
         }
+    }
+
+    /// Writes to a register, or reads it.
+    async fn ask(&mut self, op: &Op, register: &str, (token, writes): (Option<u64>, Option<u64>)) {
+        op.log(Event::Asked { register: register.to_owned(), token, writes });
+        let answered = self.resource.ask(&Request::Ask { register: register.to_owned(), token, writes }).await;
+        let answer = if let Some(Reply::Answer(answer)) = answered { answer } else { Answer::Unknown };
+        op.log(Event::Answered { answer });
     }
 
     /// Reads beside other readers, or writes and goes on as a reader.
@@ -241,7 +239,8 @@ impl Task {
         }
         let tokens: Vec<_> = levels.iter().map(Held::token).collect();
         if tokens.windows(2).any(|pair| pair[0] != pair[1]) {
-            self.complain(format!("the levels of one session have the tokens {tokens:?}")).await;
+            let text = format!("the levels of one session have the tokens {tokens:?}");
+            self.resource.ask(&Request::Complaint { text }).await;
         }
         while let Some(level) = levels.pop() {
             self.finish(level).await;
@@ -272,10 +271,6 @@ impl Task {
         }
     }
 
-    async fn complain(&mut self, text: String) {
-        self.resource.ask(&Request::Complaint { text }).await;
-    }
-
     /// Takes keys, and waits for others in tasks that end with the runtime: their ops come second.
     pub(crate) async fn take_until_the_runtime_ends(&mut self) -> (Vec<Held<LockGuard>>, Vec<Op>) {
         let (mut held, mut waiting) = (Vec::new(), Vec::new());
@@ -286,10 +281,10 @@ impl Task {
         for key in ["runtime/0", "mutex/0"] {
             let (op, locks) = (self.begin(), self.locks.clone());
             let options = LockOptions::new().ttl(Duration::from_millis(self.orders.ttl_ms));
-            op.called(key, Mode::Exclusive, None, self.session(), false);
+            op.called_at(now(), key, Mode::Exclusive, (None, self.session(), false));
             waiting.push(op);
             let key = LockKey::new(key).expect("a valid key");
-            tokio::spawn(async move { locks.locker.acquire(&key, &options).await.map(|guard| guard.map(drop)) });
+            tokio::spawn(async move { locks.acquire(&key, &options).await.map(|guard| guard.map(drop)) });
         }
         (held, waiting)
     }

@@ -44,8 +44,8 @@ pub(super) fn inflict(scene: &Scene<'_>, planned: &Planned, slot: usize) -> Resu
         Fault::KillClient => kill(scene, slot, planned.lasts / 4),
         // So long that most outlast a lease.
         Fault::StopClient => stop(scene, slot, planned.lasts * 2),
-        Fault::ClientClockAhead => jump(scene, slot, HOUR, planned.lasts),
-        Fault::ClientClockBack => jump(scene, slot, -HOUR, planned.lasts),
+        Fault::ClientClockAhead => Ok(jump(scene, slot, HOUR, planned.lasts)),
+        Fault::ClientClockBack => Ok(jump(scene, slot, -HOUR, planned.lasts)),
         other => Err(format!("{} hits no client", other.name())),
     }
 }
@@ -89,24 +89,24 @@ fn stop(scene: &Scene<'_>, slot: usize, lasts: Duration) -> Result<u64, String> 
 }
 
 /// The canary is the client, which compares its clocks.
-fn jump(scene: &Scene<'_>, slot: usize, ahead_ms: i64, lasts: Duration) -> Result<u64, String> {
+fn jump(scene: &Scene<'_>, slot: usize, ahead_ms: i64, lasts: Duration) -> u64 {
     let before = scene.clients.jumps_seen();
-    scene.clients.set_ahead_ms(slot, ahead_ms)?;
+    scene.clients.set_ahead_ms(slot, ahead_ms);
     thread::sleep(lasts);
     let deadline = Deadline::after(TELLS_WITHIN);
     while scene.clients.jumps_seen() == before && !deadline.is_over() {
         thread::sleep(BETWEEN);
     }
-    scene.clients.set_ahead_ms(slot, 0)?;
+    scene.clients.set_ahead_ms(slot, 0);
     thread::sleep(AN_INSTANT);
-    Ok(scene.clients.jumps_seen() - before)
+    scene.clients.jumps_seen() - before
 }
 
 /// The disk of all clients is full. The canary is the count of the library that fills it.
-pub(super) fn fill_their_disk(scene: &Scene<'_>, lasts: Duration) -> Result<u64, String> {
+pub(super) fn fill_their_disk(scene: &Scene<'_>, lasts: Duration) -> u64 {
     let before = scene.clients.writes_refused();
-    scene.clients.set_full(Full::WritesAtAPlace)?;
+    scene.clients.set_full(Full::WritesAtAPlace);
     thread::sleep(lasts);
-    scene.clients.set_full(Full::Nothing)?;
-    Ok(scene.clients.writes_refused() - before)
+    scene.clients.set_full(Full::Nothing);
+    scene.clients.writes_refused() - before
 }

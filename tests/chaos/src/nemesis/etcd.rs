@@ -3,36 +3,16 @@
 use std::thread;
 use std::time::Duration;
 
-use leasehold_testkit::Deadline;
+use leasehold_testkit::Proxy;
 use leasehold_testkit::launch::etcd::{control, get, is_healthy, name, post};
 
-use super::scene::Scene;
+use super::scene::{Scene, kill_and_revive, until};
 use super::schedule::Planned;
-use crate::fault::Fault;
 use crate::stores::etcd::{JOINS, address};
 use crate::stores::{Node, Shape};
 
-/// How long members have to agree.
-const PATIENCE: Duration = Duration::from_secs(20);
-const BETWEEN: Duration = Duration::from_millis(20);
-
 /// An entry of no lock, by which members that kept their data are told from those that did not.
 const MARKER: &str = "chaos/marker";
-
-pub(super) fn inflict(scene: &Scene<'_>, node: &Node, planned: &Planned) -> Result<u64, String> {
-    let nodes = &scene.store.nodes;
-    match planned.fault {
-        Fault::RestartServer => restart(nodes, &[node], planned),
-        Fault::RestartLeader => restart(nodes, &[leader(nodes)?], planned),
-        Fault::RestartAllServers => restart(nodes, &nodes.iter().collect::<Vec<_>>(), planned),
-        Fault::ReplaceServer => replace(scene, node, planned.lasts),
-        Fault::MoveLeader => move_leader(nodes),
-        Fault::PartLeader => part_leader(scene, planned.lasts),
-        Fault::Compact => compact(node),
-        Fault::SpaceUsedUp => use_space_up(nodes, node, planned.lasts),
-        other => Err(format!("{} is no fault of etcd", other.name())),
-    }
-}
 
 /// The member that says of itself that it leads.
 pub(super) fn leader(nodes: &[Node]) -> Result<&Node, String> {
@@ -44,28 +24,19 @@ fn leads(node: &Node) -> bool {
 }
 
 /// The canary are the processes, and an entry that is there again.
-fn restart(nodes: &[Node], hit: &[&Node], planned: &Planned) -> Result<u64, String> {
+pub(super) fn restart(nodes: &[Node], hit: &[&Node], planned: &Planned) -> Result<u64, String> {
     let (ports, value) = (ports(nodes), planned.choice.to_string());
     control(&ports, &["put", MARKER, &value])?;
-    let before: Vec<u32> = hit.iter().map(|node| node.pid()).collect();
-    for node in hit {
-        node.kill();
-    }
-    thread::sleep(planned.lasts / 2);
-    hit.iter().try_for_each(|node| node.revive())?;
+    let others = kill_and_revive(hit, planned.lasts)?;
     all_are_healthy(nodes)?;
-    let others = hit.iter().zip(before).all(|(node, before)| node.pid() != before);
     let kept = control(&ports, &["get", MARKER, "--print-value-only"])?.trim() == value;
-    Ok(u64::from(others && kept))
+    Ok(if kept { others } else { 0 })
 }
 
 /// An operator has another member take the place of one that lost its disk: under the old identity it would vote again as if it
 /// had promised nothing. The canary is the identity.
-fn replace(scene: &Scene<'_>, node: &Node, lasts: Duration) -> Result<u64, String> {
-    let Shape::Members { ways } = &scene.store.shape else { return Err("there are no members".to_owned()) };
-    let nodes = &scene.store.nodes;
-    let way = nodes.iter().zip(ways).find(|(other, _)| other.port == node.port).map(|(_, way)| address(way));
-    let way = way.ok_or("the member has no way")?;
+pub(super) fn replace(scene: &Scene<'_>, node: &Node, lasts: Duration) -> Result<u64, String> {
+    let (nodes, way) = (&scene.store.nodes, address(way(scene, node)?));
     let others: Vec<u16> = ports(nodes).into_iter().filter(|port| *port != node.port).collect();
     let before = id(&others, node)?;
     node.kill();
@@ -81,7 +52,7 @@ fn replace(scene: &Scene<'_>, node: &Node, lasts: Duration) -> Result<u64, Strin
 }
 
 /// The canary is who leads afterwards.
-fn move_leader(nodes: &[Node]) -> Result<u64, String> {
+pub(super) fn move_leader(nodes: &[Node]) -> Result<u64, String> {
     let old = leader(nodes)?;
     let new = nodes.iter().find(|node| node.port != old.port).ok_or("there is no other member")?;
     control(&[old.port], &["move-leader", &id(&[old.port], new)?])?;
@@ -89,12 +60,10 @@ fn move_leader(nodes: &[Node]) -> Result<u64, String> {
 }
 
 /// The canary is another leader.
-fn part_leader(scene: &Scene<'_>, lasts: Duration) -> Result<u64, String> {
-    let Shape::Members { ways } = &scene.store.shape else { return Err("there are no members".to_owned()) };
+pub(super) fn part_leader(scene: &Scene<'_>, lasts: Duration) -> Result<u64, String> {
     let nodes = &scene.store.nodes;
     let old = leader(nodes)?;
-    let way = nodes.iter().zip(ways).find(|(node, _)| node.port == old.port).map(|(_, way)| way);
-    let way = way.ok_or("the leader has no way")?;
+    let way = way(scene, old)?;
     way.black_hole_all();
     let others = || nodes.iter().filter(|node| node.port != old.port);
     let elected = until("another member leads", || others().find(|node| leads(node)).map(|_| 1));
@@ -105,7 +74,7 @@ fn part_leader(scene: &Scene<'_>, lasts: Duration) -> Result<u64, String> {
 }
 
 /// The canary is a revision that is asked for in vain.
-fn compact(node: &Node) -> Result<u64, String> {
+pub(super) fn compact(node: &Node) -> Result<u64, String> {
     let status = control(&[node.port], &["endpoint", "status", "--write-out=fields"])?;
     let revision = status.lines().find_map(|line| line.strip_prefix("\"Revision\" : "));
     control(&[node.port], &["compact", revision.ok_or("there is no revision")?])?;
@@ -114,7 +83,7 @@ fn compact(node: &Node) -> Result<u64, String> {
 }
 
 /// As if the database had its largest size. The canary is an entry that is refused.
-fn use_space_up(nodes: &[Node], node: &Node, lasts: Duration) -> Result<u64, String> {
+pub(super) fn use_space_up(nodes: &[Node], node: &Node, lasts: Duration) -> Result<u64, String> {
     let ports = ports(nodes);
     let member = u64::from_str_radix(&id(&ports, node)?, 16).map_err(|error| error.to_string())?;
     let alarm = format!(r#"{{"action": "ACTIVATE", "memberID": "{member}", "alarm": "NOSPACE"}}"#);
@@ -123,6 +92,13 @@ fn use_space_up(nodes: &[Node], node: &Node, lasts: Duration) -> Result<u64, Str
     thread::sleep(lasts);
     until("the alarm is over", || control(&ports, &["alarm", "disarm"]).ok())?;
     Ok(u64::from(refused))
+}
+
+/// The way over which the others hear a member.
+fn way<'s>(scene: &'s Scene<'_>, node: &Node) -> Result<&'s Proxy, String> {
+    let Shape::Members { ways } = &scene.store.shape else { return Err("there are no members".to_owned()) };
+    let of_it = scene.store.nodes.iter().zip(ways).find(|(other, _)| other.port == node.port);
+    of_it.map(|(_, way)| way).ok_or_else(|| "the member has no way".to_owned())
 }
 
 fn all_are_healthy(nodes: &[Node]) -> Result<(), String> {
@@ -140,17 +116,4 @@ fn id(asked: &[u16], node: &Node) -> Result<String, String> {
     let of_it = |line: &&str| line.split(", ").nth(2) == Some(name.as_str());
     let line = list.lines().find(of_it).and_then(|line| line.split(", ").next());
     line.map(str::to_owned).ok_or_else(|| format!("{name} is no member: {list}"))
-}
-
-fn until<T>(what: &str, is_so: impl Fn() -> Option<T>) -> Result<T, String> {
-    let deadline = Deadline::after(PATIENCE);
-    loop {
-        if let Some(found) = is_so() {
-            return Ok(found);
-        }
-        if deadline.is_over() {
-            return Err(format!("not within {PATIENCE:?}: {what}"));
-        }
-        thread::sleep(BETWEEN);
-    }
 }

@@ -21,10 +21,8 @@ pub(super) fn inflict(scene: &Scene<'_>, planned: &Planned) -> u64 {
     let choice = usize::try_from(planned.choice / 64).unwrap_or(0);
     let nodes = scene.out_of_reach(planned);
     if planned.fault == Fault::LateThenSilent {
-        return late_then_silent(
-            &nodes.iter().map(|node| &node.links[choice % LINKS]).collect::<Vec<_>>(),
-            scene.setup.ttl(),
-        );
+        let links: Vec<&Proxy> = nodes.iter().map(|node| &node.links[choice % LINKS]).collect();
+        return late_then_silent(&links, scene.setup.ttl());
     }
     let links = nodes.iter().flat_map(|node| node.links.iter().enumerate());
     let chosen = |number: usize| choice % (LINKS + 1) == LINKS || choice % (LINKS + 1) == number;
@@ -88,7 +86,9 @@ fn effect(fault: Fault, seen: Effects) -> u64 {
     match fault {
         Fault::CutConnections => seen.cut,
         Fault::RefuseConnections => seen.refused,
-        Fault::BlackHole | Fault::LoseRequests => seen.lost_requests,
+        // Who is on his way back to MariaDB, which speaks first, has sent nothing yet.
+        Fault::BlackHole => seen.lost_requests + seen.lost_replies,
+        Fault::LoseRequests => seen.lost_requests,
         Fault::LoseReplies => seen.lost_replies,
         Fault::LoseOneReply => seen.dropped_replies,
         Fault::TearReply => seen.torn_replies,

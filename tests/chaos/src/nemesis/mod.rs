@@ -1,11 +1,10 @@
 //! What breaks clients, network and servers, and shows that it did.
 
 mod clients;
+mod databases;
 mod etcd;
 mod holders;
 mod links;
-mod mariadb;
-mod postgres;
 mod scene;
 mod schedule;
 mod servers;
@@ -19,7 +18,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use leasehold_chaos::history::{Event, Log, Phase, Target, now};
-use leasehold_core::{Clock, LockKey};
+use leasehold_core::LockKey;
 
 use self::scene::key;
 use crate::fault::{Fault, Hits};
@@ -70,7 +69,9 @@ impl Nemesis<'_> {
         let outcome = match planned.fault.hits() {
             Hits::Client => clients::inflict(&self.scene, planned, slot),
             Hits::Link => Ok(links::inflict(&self.scene, planned)),
-            Hits::Server if self.scene.store.nodes.is_empty() => clients::fill_their_disk(&self.scene, planned.lasts),
+            Hits::Server if self.scene.store.nodes.is_empty() => {
+                Ok(clients::fill_their_disk(&self.scene, planned.lasts))
+            }
             Hits::Server => servers::inflict(&self.scene, planned),
             Hits::Key if planned.fault == Fault::RemoveLockFile => self.remove_lock_file(planned),
             Hits::Key => self.force(planned),
@@ -88,7 +89,7 @@ impl Nemesis<'_> {
 
     fn note(&self, fault: &str, target: &Target, phase: Phase, proved: u64) {
         let event = Event::Fault { fault: fault.to_owned(), target: target.clone(), phase, proved };
-        let written = self.log.write(now(&Clock::system()), 0, 0, event);
+        let written = self.log.write(now(), 0, 0, event);
         written.unwrap_or_else(|error| panic!("the history cannot be written: {error}"));
     }
 

@@ -1,6 +1,10 @@
 //! What faults can reach.
 
+use std::thread;
+use std::time::Duration;
+
 use leasehold_core::Admin;
+use leasehold_testkit::Deadline;
 use tokio::runtime::Runtime;
 
 use super::schedule::Planned;
@@ -10,6 +14,9 @@ use crate::stores::{Node, Shape, Store};
 
 /// The keys that are released by force, and whose slots move: often the one that is held for long.
 const KEYS: [&str; 4] = ["mutex/0", "register/0", "leader", "leader"];
+
+/// How long servers have to agree.
+pub(super) const PATIENCE: Duration = Duration::from_secs(20);
 
 /// Everything that faults need.
 pub(crate) struct Scene<'r> {
@@ -29,7 +36,7 @@ impl Scene<'_> {
     /// The agent that is hit.
     pub(super) fn agent(&self, planned: &Planned) -> Result<&Node, String> {
         let Shape::Agents(agents) = &self.store.shape else { return Err("there is no agent".to_owned()) };
-        Ok(&agents[usize::try_from(planned.choice).unwrap_or(0) % agents.len()])
+        Ok(planned.one_of(&agents.iter().collect::<Vec<_>>()))
     }
 
     /// The servers to which the way is broken: clients that cannot reach one of several ask another.
@@ -43,16 +50,41 @@ impl Scene<'_> {
         self.after(planned, 1)
     }
 
-    fn after(&self, planned: &Planned, further: usize) -> &Node {
+    fn after(&self, planned: &Planned, further: u64) -> &Node {
         let all = self.store.nodes.iter();
         // The replica of a slot has no clients that a fault could hit.
         let clustered = matches!(self.store.shape, Shape::Cluster);
         let nodes: Vec<&Node> = all.filter(|node| !clustered || node.is_primary()).collect();
-        nodes[(usize::try_from(planned.choice).unwrap_or(0) + further) % nodes.len()]
+        Planned { choice: planned.choice + further, ..*planned }.one_of(&nodes)
     }
 }
 
 /// The key that is hit.
 pub(super) fn key(planned: &Planned) -> &'static str {
-    KEYS[usize::try_from(planned.choice).unwrap_or(0) % KEYS.len()]
+    planned.one_of(&KEYS)
+}
+
+/// Ends servers as a power cut would, and starts them again. The canary are the processes.
+pub(super) fn kill_and_revive(hit: &[&Node], lasts: Duration) -> Result<u64, String> {
+    let before: Vec<u32> = hit.iter().map(|node| node.pid()).collect();
+    for node in hit {
+        node.kill();
+    }
+    thread::sleep(lasts / 2);
+    hit.iter().try_for_each(|node| node.revive())?;
+    Ok(u64::from(hit.iter().zip(before).all(|(node, before)| node.pid() != before)))
+}
+
+/// Asks again and again until there is an answer.
+pub(super) fn until<T>(what: &str, ask: impl Fn() -> Option<T>) -> Result<T, String> {
+    let deadline = Deadline::after(PATIENCE);
+    loop {
+        if let Some(answer) = ask() {
+            return Ok(answer);
+        }
+        if deadline.is_over() {
+            return Err(format!("not within {PATIENCE:?}: {what}"));
+        }
+        thread::sleep(Duration::from_millis(20));
+    }
 }

@@ -9,11 +9,11 @@ use leasehold_core::Clock;
 use leasehold_testkit::Deadline;
 use leasehold_testkit::launch::resp::Answer;
 
-use super::scene::Scene;
+use super::scene::{Scene, kill_and_revive};
 use super::schedule::Planned;
-use super::{etcd, mariadb, postgres, topologies};
+use super::{databases, etcd, topologies};
 use crate::fault::Fault;
-use crate::stores::{Full, Node, Program};
+use crate::stores::{Full, Node, Program, Shim};
 
 /// An entry of no lock, by which a server that kept its data is told from one that did not.
 const MARKER: &str = "chaos marker";
@@ -25,41 +25,48 @@ pub(super) fn inflict(scene: &Scene<'_>, planned: &Planned) -> Result<u64, Strin
 }
 
 fn of_any_kind(scene: &Scene<'_>, planned: &Planned) -> Result<u64, String> {
-    let node = scene.node(planned);
+    let (node, nodes, lasts) = (scene.node(planned), &scene.store.nodes, planned.lasts);
     match (planned.fault, node.program) {
-        (Fault::StopServer, Program::Redis | Program::MariaDb | Program::Etcd) => Ok(stop(&[node], planned.lasts)),
-        (Fault::StopLeader, _) => Ok(stop(&[etcd::leader(&scene.store.nodes)?], planned.lasts)),
-        (Fault::StopTwoServers, _) => Ok(stop(&[node, scene.next_to(planned)], planned.lasts)),
-        (Fault::StopAgent, _) => Ok(stop(&[scene.agent(planned)?], planned.lasts)),
-        (Fault::RestartAgent, _) => restart_without_data(scene.agent(planned)?, planned.lasts),
-        (Fault::ServerClockAhead, _) => jump(scene, node, planned, 1),
-        (Fault::ServerClockBack, _) => jump(scene, node, planned, -1),
+        (Fault::StopServer, Program::Postgres) => databases::stop(node, lasts),
+        (Fault::StopServer, _) => Ok(stop(&[node], lasts)),
+        (Fault::StopLeader, _) => Ok(stop(&[etcd::leader(nodes)?], lasts)),
+        (Fault::StopTwoServers, _) => Ok(stop(&[node, scene.next_to(planned)], lasts)),
+        (Fault::StopAgent, _) => Ok(stop(&[scene.agent(planned)?], lasts)),
+        // That the data of a database are there again is seen from tokens, which would go back. An agent has none.
+        (Fault::RestartAgent, _) => kill_and_revive(&[scene.agent(planned)?], lasts),
+        (Fault::RestartServer, Program::Redis) => restart(node, planned, Some(&topologies::role(scene, node))),
+        (Fault::RestartServer, Program::Etcd) => etcd::restart(nodes, &[node], planned),
+        (Fault::RestartServer, _) => kill_and_revive(&[node], lasts),
+        (Fault::RestartLeader, _) => etcd::restart(nodes, &[etcd::leader(nodes)?], planned),
+        (Fault::RestartAllServers, _) => etcd::restart(nodes, &nodes.iter().collect::<Vec<_>>(), planned),
+        (Fault::EmptyServer, _) => {
+            let proved = restart(node, planned, None)?;
+            scene.setup.repair(&scene.store.direct, scene.runtime)?;
+            Ok(proved)
+        }
+        (Fault::ServerClockAhead, _) => jump(node, planned, 1),
+        (Fault::ServerClockBack, _) => jump(node, planned, -1),
         (Fault::SlowDisk, _) => slow(node, planned),
+        (Fault::DiskFull, _) => disk_full(node, lasts),
+        (Fault::KillConnections, Program::Redis) => Ok(kill_connections(node)),
+        (Fault::KillConnections, _) => databases::kill_connections(node),
+        (Fault::NoConnectionsLeft, Program::Redis) => no_connections_left(node, lasts),
+        (Fault::NoConnectionsLeft, _) => databases::no_connections_left(node, lasts),
+        (Fault::FlushScripts, _) => Ok(flush_scripts(node)),
+        (Fault::MemoryFull, _) => Ok(memory_full(node, lasts)),
+        (Fault::LockedTable, _) => databases::locked_table(node, lasts),
+        (Fault::ReadOnly, _) => databases::read_only(node, lasts),
         (Fault::FailOver, _) => topologies::fail_over(scene),
-        (Fault::FallBehind, _) => topologies::fall_behind(scene, planned.lasts),
+        (Fault::FallBehind, _) => topologies::fall_behind(scene, lasts),
         (Fault::ClusterFailOver, _) => topologies::cluster_fail_over(scene, planned),
         (Fault::MoveSlot, _) => Ok(topologies::move_slot(scene, planned)),
         (Fault::SwitchOver, _) => topologies::switch_over(scene),
-        (Fault::RestartServer, Program::Redis) => restart(node, planned, Some(&topologies::role(scene, node))),
-        (_, Program::Etcd) if planned.fault != Fault::DiskFull => etcd::inflict(scene, node, planned),
-        (Fault::RestartServer, _) => restart_without_data(node, planned.lasts),
-        (Fault::DiskFull, _) => disk_full(node, planned.lasts),
-        (_, Program::MariaDb) => mariadb::inflict(scene, node, planned),
-        (_, Program::Postgres) => postgres::inflict(scene, node, planned),
-        (Fault::EmptyServer, _) => {
-            let proved = restart(node, planned, None)?;
-            if let Some(repair) = scene.setup.repair {
-                scene.runtime.block_on(repair(&scene.store.direct))?;
-            }
-            Ok(proved)
-        }
-        (Fault::KillConnections, _) => Ok(kill_connections(node)),
-        (Fault::NoConnectionsLeft, _) => no_connections_left(node, planned.lasts),
-        (Fault::FlushScripts, _) => Ok(flush_scripts(node)),
-        (Fault::MemoryFull, _) => Ok(memory_full(node, planned.lasts)),
-        (other, Program::Redis | Program::Etcd | Program::Agent) => {
-            Err(format!("{} is no fault of Redis", other.name()))
-        }
+        (Fault::ReplaceServer, _) => etcd::replace(scene, node, lasts),
+        (Fault::MoveLeader, _) => etcd::move_leader(nodes),
+        (Fault::PartLeader, _) => etcd::part_leader(scene, lasts),
+        (Fault::Compact, _) => etcd::compact(node),
+        (Fault::SpaceUsedUp, _) => etcd::use_space_up(nodes, node, lasts),
+        (other, _) => Err(format!("{} is no fault of a server", other.name())),
     }
 }
 
@@ -98,45 +105,37 @@ fn restart(node: &Node, planned: &Planned, keeps_data: Option<&[String]>) -> Res
     Ok(u64::from(node.pid() != process && kept == keeps_data.is_some()))
 }
 
-/// That the data of a database are there again is seen from tokens, which would go back. An agent has none.
-fn restart_without_data(node: &Node, lasts: Duration) -> Result<u64, String> {
-    let before = node.pid();
-    node.kill();
-    thread::sleep(lasts / 2);
-    node.revive()?;
-    Ok(u64::from(node.pid() != before))
-}
-
 /// The clock stays where it jumps to. The canary is the time that the server tells.
-fn jump(scene: &Scene<'_>, node: &Node, planned: &Planned, sign: i64) -> Result<u64, String> {
-    let shim = node.shim.as_ref().ok_or("the clock of this server cannot be moved")?;
+fn jump(node: &Node, planned: &Planned, sign: i64) -> Result<u64, String> {
+    let shim = shim(node)?;
     let by = sign * i64::try_from(500 + planned.choice % 4000).unwrap_or(1000);
-    let before = ahead_ms(scene, node)?;
+    let before = ahead_ms(node)?;
     shim.set_ahead_ms(shim.ahead_ms() + by);
-    let moved = ahead_ms(scene, node)? - before;
+    let moved = ahead_ms(node)? - before;
     Ok(u64::from((moved - by).abs() < 400))
 }
 
 /// How far the clock of the server is ahead of this machine's.
-fn ahead_ms(scene: &Scene<'_>, node: &Node) -> Result<i64, String> {
+fn ahead_ms(node: &Node) -> Result<i64, String> {
     let tells = match node.program {
-        Program::MariaDb => mariadb::millis(scene, node)?,
-        Program::Postgres => postgres::millis(scene, node)?,
+        Program::MariaDb | Program::Postgres => databases::millis(node)?,
         Program::Etcd | Program::Agent => return Err("nothing tells its time".to_owned()),
-        Program::Redis => match node.ask(&["TIME"]) {
-            Answer::List(parts) => {
-                let number = |at: usize| parts.get(at).and_then(|part| part.text().parse::<i64>().ok()).unwrap_or(0);
-                number(0) * 1000 + number(1) / 1000
-            }
-            other => return Err(format!("TIME: {other:?}")),
-        },
+        Program::Redis => {
+            let Answer::List(parts) = node.ask(&["TIME"]) else { return Err("it tells no time".to_owned()) };
+            let number = |at: usize| parts.get(at).and_then(|part| part.text().parse::<i64>().ok()).unwrap_or(0);
+            number(0) * 1000 + number(1) / 1000
+        }
     };
     Ok(tells - i64::try_from(Clock::system().unix_millis()).unwrap_or(0))
 }
 
+fn shim(node: &Node) -> Result<&Shim, String> {
+    node.shim.as_ref().ok_or_else(|| format!("the clock and the disk of {} are those of the machine", node.name))
+}
+
 /// The canary is the count of the library that makes it slow.
 fn slow(node: &Node, planned: &Planned) -> Result<u64, String> {
-    let shim = node.shim.as_ref().ok_or("the disk of this server cannot be slowed down")?;
+    let shim = shim(node)?;
     let before = shim.slowed();
     shim.set_slow_micros(i64::try_from(2_000 + planned.choice % 100_000).unwrap_or(2_000));
     thread::sleep(planned.lasts);
@@ -184,7 +183,7 @@ fn memory_full(node: &Node, lasts: Duration) -> u64 {
 /// A server that promises that its data survive ends when it cannot write them. The canary is the count of the library that
 /// fills the disk.
 fn disk_full(node: &Node, lasts: Duration) -> Result<u64, String> {
-    let shim = node.shim.as_ref().ok_or("the disk of this server cannot be filled")?;
+    let shim = shim(node)?;
     let before = shim.refused();
     shim.set_full(Full::AllWrites);
     thread::sleep(lasts);

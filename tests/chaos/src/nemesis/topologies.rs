@@ -2,17 +2,15 @@
 
 use std::sync::atomic::Ordering;
 use std::thread;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
+use leasehold_testkit::Deadline;
 use leasehold_testkit::launch::Process;
 use leasehold_testkit::launch::resp::{Answer, ask};
 
-use super::scene::{Scene, key};
+use super::scene::{PATIENCE, Scene, key, until};
 use super::schedule::Planned;
-use crate::stores::{Node, Shape, follow};
-
-/// How long servers have to agree.
-const PATIENCE: Duration = Duration::from_secs(20);
+use crate::stores::{Node, Shape, follow, sql};
 
 /// Has Sentinels make another server primary. The canary is the primary that they name.
 pub(super) fn fail_over(scene: &Scene<'_>) -> Result<u64, String> {
@@ -20,10 +18,9 @@ pub(super) fn fail_over(scene: &Scene<'_>) -> Result<u64, String> {
     let before = primary(watchers);
     let asks = || ask(watchers[0].port(), &[["SENTINEL", "FAILOVER", "main"]]).is_ok_and(|told| told.text() == "OK");
     // They refuse while the one before is under way.
-    until(asks)?;
-    until(|| primary(watchers) != before)?;
-    // The primary of before takes writes, which are lost, until it is told.
-    until(|| scene.store.nodes.iter().filter(|node| node.is_primary()).count() == 1)?;
+    agree(asks)?;
+    agree(|| primary(watchers) != before)?;
+    one_is_primary(&scene.store.nodes)?;
     Ok(1)
 }
 
@@ -60,9 +57,9 @@ pub(super) fn fall_behind(scene: &Scene<'_>, lasts: Duration) -> Result<u64, Str
         replica.resume();
     }
     let received = replicas.iter().map(|replica| has(replica)).max().unwrap_or(0);
-    until(|| replicas.iter().any(|replica| replica.is_primary()))?;
+    agree(|| replicas.iter().any(|replica| replica.is_primary()))?;
     primary.revive_with(&role)?;
-    until(|| nodes.iter().filter(|node| node.is_primary()).count() == 1)?;
+    one_is_primary(nodes)?;
     Ok(written.saturating_sub(received))
 }
 
@@ -74,7 +71,7 @@ pub(super) fn wait_for_replicas(scene: &Scene<'_>) -> Result<(), String> {
         let primaries: Vec<&Node> = nodes.iter().filter(|node| node.is_primary()).collect();
         primaries.len() == 1 && primaries.iter().all(|node| followers(node) + 1 == nodes.len())
     };
-    if matches!(scene.store.shape, Shape::Sentinels { all_confirm: true, .. }) { until(is_whole) } else { Ok(()) }
+    if matches!(scene.store.shape, Shape::Sentinels { all_confirm: true, .. }) { agree(is_whole) } else { Ok(()) }
 }
 
 /// Has a replica in a Cluster take over from the primary of a key: while that runs, or after it was killed. The canary is the
@@ -96,9 +93,9 @@ pub(super) fn cluster_fail_over(scene: &Scene<'_>, planned: &Planned) -> Result<
         old.revive()?;
     }
     // The primary of before takes writes, which are lost, until it is told.
-    until(|| new.is_primary() && follows(old, new)).map_err(|why| format!("{told:?}: {why}"))?;
+    agree(|| new.is_primary() && follows(old, new)).map_err(|why| format!("{told:?}: {why}"))?;
     let serves = |node: &Node| node.ask(&["CLUSTER", "INFO"]).text().contains("cluster_state:ok");
-    until(|| nodes.iter().all(serves))?;
+    agree(|| nodes.iter().all(serves))?;
     Ok(1)
 }
 
@@ -137,10 +134,10 @@ pub(super) fn move_slot(scene: &Scene<'_>, planned: &Planned) -> u64 {
     source.ask(&["CLUSTER", "SETSLOT", &slot, "MIGRATING", target_id.text()]);
     thread::sleep(planned.lasts / 2);
     let mut moved = 0;
-    let end = Instant::now() + PATIENCE;
+    let deadline = Deadline::after(PATIENCE);
     while let Answer::List(names) = source.ask(&["CLUSTER", "GETKEYSINSLOT", &slot, "100"])
         && !names.is_empty()
-        && Instant::now() < end
+        && !deadline.is_over()
     {
         for name in &names {
             let answer = source.ask(&["MIGRATE", "127.0.0.1", &port, name.text(), "0", "5000"]);
@@ -158,34 +155,27 @@ pub(super) fn move_slot(scene: &Scene<'_>, planned: &Planned) -> u64 {
 /// is a write that the old one has and the new one got.
 pub(super) fn switch_over(scene: &Scene<'_>) -> Result<u64, String> {
     let Shape::Pair { address, primary } = &scene.store.shape else { return Err("there is no replica".to_owned()) };
-    let (nodes, runtime) = (&scene.store.nodes, scene.runtime);
-    let at = primary.load(Ordering::Relaxed);
+    let (nodes, at) = (&scene.store.nodes, primary.load(Ordering::Relaxed));
     let (old, new) = (&nodes[at], &nodes[1 - at]);
-    old.sql(runtime, "SET GLOBAL read_only = 1")?;
-    let position = old.sql(runtime, "SELECT @@global.gtid_binlog_pos")?.pop().unwrap_or_default();
-    let caught_up = format!("SELECT CAST(MASTER_GTID_WAIT('{position}', {}) AS CHAR)", PATIENCE.as_secs());
-    let caught_up = new.sql(runtime, &caught_up)?.first().is_some_and(|waited| waited == "0");
-    if !caught_up {
+    let position = sql(old, &["SET GLOBAL read_only = 1", "SELECT @@global.gtid_binlog_pos"])?;
+    let position = position.into_iter().next().unwrap_or_default();
+    let waits = format!("SELECT CAST(MASTER_GTID_WAIT('{position}', {}) AS CHAR)", PATIENCE.as_secs());
+    if sql(new, &[&waits])? != ["0"] {
         return Err("the replica did not follow".to_owned());
     }
-    for statement in ["STOP SLAVE", "RESET SLAVE ALL", "SET GLOBAL read_only = 0"] {
-        new.sql(runtime, statement)?;
-    }
+    sql(new, &["STOP SLAVE", "RESET SLAVE ALL", "SET GLOBAL read_only = 0"])?;
     address.redirect(new.port);
     primary.store(1 - at, Ordering::Relaxed);
-    for statement in [&format!("SET GLOBAL gtid_slave_pos = '{position}'"), &follow(new.port), "START SLAVE"] {
-        old.sql(runtime, statement)?;
-    }
+    let begins = format!("SET GLOBAL gtid_slave_pos = '{position}'");
+    sql(old, &[&begins, &follow(new.port), "START SLAVE"])?;
     Ok(u64::from(!position.is_empty()))
 }
 
-fn until(is_so: impl Fn() -> bool) -> Result<(), String> {
-    let end = Instant::now() + PATIENCE;
-    while !is_so() {
-        if Instant::now() > end {
-            return Err(format!("the servers do not agree within {PATIENCE:?}"));
-        }
-        thread::sleep(Duration::from_millis(50));
-    }
-    Ok(())
+/// The primary of before takes writes, which are lost, until it is told.
+fn one_is_primary(nodes: &[Node]) -> Result<(), String> {
+    agree(|| nodes.iter().filter(|node| node.is_primary()).count() == 1)
+}
+
+fn agree(is_so: impl Fn() -> bool) -> Result<(), String> {
+    until("the servers agree", || is_so().then_some(()))
 }

@@ -1,40 +1,28 @@
 //! One run: a store, its clients, the faults, and the verdict.
 
-mod downgrades;
-mod growth;
-mod outlived;
 mod probe;
-mod soak;
 mod verdict;
 
 use std::fs;
-use std::io::ErrorKind;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::{Mutex, PoisonError, mpsc};
 use std::thread;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use leasehold_chaos::history::{Log, NEMESIS};
-use leasehold_core::{Capabilities, Capability};
-use tokio::runtime::{Builder, Runtime};
+use leasehold_core::{Capability, Locker};
+use tokio::runtime::Builder;
 
 use self::verdict::Outcome;
 use crate::arguments::Plan;
 use crate::client::{ATTACHED, CANCELLED_ACQUIRE, RUNTIME_ENDED};
-use crate::clients::{Clients, Crew};
+use crate::clients::Clients;
 use crate::fault::TO_CLIENTS;
-use crate::locks::Locks;
 use crate::nemesis::{Nemesis, Planned, Scene, draw};
 use crate::report::{Entry, table};
 use crate::resource::Resource;
 use crate::setups::Setup;
 use crate::stores::Library;
-
-const PROCESSES: u32 = 10;
-const TASKS: u32 = 5;
-
-/// So many runs of one seed can leave something behind.
-const MOST_RUNS: u32 = 1000;
 
 /// The fewest grants in a second of a run: fewer show nothing.
 const FEWEST_GRANTS: u64 = 2;
@@ -59,83 +47,44 @@ pub(crate) fn all(plan: &Plan) -> Result<bool, String> {
     Ok(entries.iter().all(|entry| entry.failures.is_empty()))
 }
 
-/// Looks at what grows, on every setup that has servers of its own, one after the other. True: nothing that must not.
-pub(crate) fn soak(plan: &Plan, limit: Duration) -> Result<bool, String> {
-    let mut all = Vec::new();
-    for setup in &plan.setups {
-        println!("{}: soak, {} s at most", setup.name, limit.as_secs());
-        let folder = tempfile::tempdir().map_err(|error| error.to_string())?;
-        let found = soak::one(setup, limit, folder.path());
-        let found = found.unwrap_or_else(|why| soak::Found::without_an_end(setup.name, why));
-        for failure in &found.failures {
-            println!("  {failure}");
-        }
-        all.push(found);
-    }
-    println!("\n{}", soak::table(&all));
-    fs::create_dir_all(&plan.output).map_err(|error| error.to_string())?;
-    let report = serde_json::to_string_pretty(&all).map_err(|error| error.to_string())?;
-    fs::write(plan.output.join("soak.json"), report).map_err(|error| error.to_string())?;
-    Ok(all.iter().all(|found| found.failures.is_empty()))
-}
-
 /// A run that cannot begin or end is a failure of this setup, and of no other.
 fn one(setup: &'static Setup, plan: &Plan, output: &Path) -> Entry {
-    let without_a_verdict = |why| Entry::without_a_verdict(setup.name, plan.seed, why);
-    let folder = match own_folder(output, &format!("{}-{}", setup.name, plan.seed)) {
+    let (backend, seed, seconds) = (setup.name, plan.seed, plan.duration.as_secs());
+    let without_a_verdict = |why| Entry { backend: backend.to_owned(), seed, failures: vec![why], ..Entry::default() };
+    // What an earlier run of this seed left stays.
+    let folder = match tempfile::Builder::new().prefix(&format!("{backend}-{seed}-")).tempdir_in(output) {
         Ok(folder) => folder,
-        Err(why) => return without_a_verdict(why),
+        Err(error) => return without_a_verdict(format!("{}: {error}", output.display())),
     };
-    let judged = || play(setup, plan, &folder).and_then(|outcome| verdict::of(setup, plan.seed, &outcome));
+    let judged = || play(setup, plan, folder.path()).and_then(|outcome| verdict::of(setup, seed, outcome));
     // The thread takes a panic with it.
     let judged = thread::scope(|scope| scope.spawn(judged).join());
     let judged = judged.unwrap_or_else(|_| Err("the runner panicked".to_owned()));
-    let mut entry = judged.unwrap_or_else(without_a_verdict);
-    if entry.failures.is_empty()
-        && let Err(error) = fs::remove_dir_all(&folder)
-    {
-        entry.failures.push(format!("{}: {error}", folder.display()));
-    }
+    let entry = judged.unwrap_or_else(without_a_verdict);
     if !entry.failures.is_empty() {
-        println!("  history, schedule and logs of the servers: {}", folder.display());
-        let seconds = plan.duration.as_secs();
-        println!("  replay: cargo xtask chaos --seconds {seconds} --seed {} {}", plan.seed, setup.name);
+        println!("  history, schedule and logs of the servers: {}", folder.keep().display());
+        println!("  replay: cargo xtask chaos --seconds {seconds} --seed {seed} {backend}");
     }
     entry
-}
-
-/// A new folder: what an earlier run of this seed left stays.
-fn own_folder(output: &Path, name: &str) -> Result<PathBuf, String> {
-    let again = (2..MOST_RUNS).map(|times| format!("{name}-{times}"));
-    for name in std::iter::once(name.to_owned()).chain(again) {
-        let folder = output.join(name);
-        match fs::create_dir(&folder) {
-            Err(error) if error.kind() == ErrorKind::AlreadyExists => {}
-            Err(error) => return Err(format!("{}: {error}", folder.display())),
-            Ok(()) => return Ok(folder),
-        }
-    }
-    Err(format!("{} has {MOST_RUNS} folders of {name}: remove some", output.display()))
 }
 
 fn play(setup: &'static Setup, plan: &Plan, folder: &Path) -> Result<Outcome, String> {
     let runtime = Builder::new_multi_thread().worker_threads(1).enable_all().build().map_err(|e| e.to_string())?;
     let library = Library::build(folder)?;
-    let store = (setup.start)(folder, Some(&library))?;
-    let operator = runtime.block_on((setup.connect)(&store.direct)).map_err(|e| e.to_string())?;
+    let store = (setup.start)(&library, &setup.kind)?;
+    let connect = |url: &str| runtime.block_on(setup.connect(url)).map_err(|error| error.to_string());
+    let operator = connect(&store.direct)?;
     let resource = Resource::start().map_err(|error| error.to_string())?;
     let log = Log::open(folder, NEMESIS).map_err(|error| error.to_string())?;
-    let crew =
-        Crew { setup, seed: plan.seed, folder: folder.to_owned(), processes: PROCESSES, tasks: TASKS, soak: None };
     let lanes = lanes(setup, plan);
     write_down(folder, plan.seed, &lanes)?;
-    let clients = Clients::start(crew, &store, resource.clone(), Some(&library))?;
+    let clients = Clients::start((setup, plan.seed), &store, resource.clone(), &library)?;
     // A fault that comes before there are clients hits nobody.
     clients.wait_for_their_first_words();
     let started = Instant::now();
     let task = operator.of_task();
     let nemesis = Nemesis {
-        scene: Scene { setup, store: &store, clients: &clients, runtime: &runtime, operator: &*task.admin },
+        scene: Scene { setup, store: &store, clients: &clients, runtime: &runtime, operator: &task },
         log: &log,
         proofs: Mutex::default(),
         broken: Mutex::default(),
@@ -165,23 +114,15 @@ fn play(setup: &'static Setup, plan: &Plan, folder: &Path) -> Result<Outcome, St
     let proofs = nemesis.proofs.into_inner().unwrap_or_else(PoisonError::into_inner);
     failures.extend(stopped);
     failures.extend(probe::every_key(&runtime, (&operator, setup.ttl()), folder)?);
-    close(&runtime, &operator);
+    runtime.block_on(operator.close());
     // As a client sees it, and not the operator, who may have another way to the store.
-    let client = runtime.block_on((setup.connect)(&store.urls[0])).map_err(|e| e.to_string())?;
-    let own_faults = own_faults(&client.of_task().locker.capabilities());
-    close(&runtime, &client);
+    let client = connect(&store.urls[0])?;
+    let attached = client.of_task().capabilities().has(Capability::Detach).then_some(ATTACHED);
+    runtime.block_on(client.close());
+    // What clients do to themselves in every run.
+    let own_faults = [CANCELLED_ACQUIRE, RUNTIME_ENDED].into_iter().chain(attached).collect();
     let fewest_grants = plan.duration.as_secs() * FEWEST_GRANTS;
     Ok(Outcome { folder: folder.to_owned(), own_faults, fewest_grants, proofs, failures, resource })
-}
-
-/// What clients do to themselves in every run.
-fn own_faults(claims: &Capabilities) -> Vec<&'static str> {
-    let attached = claims.has(Capability::Detach).then_some(ATTACHED);
-    [CANCELLED_ACQUIRE, RUNTIME_ENDED].into_iter().chain(attached).collect()
-}
-
-fn close(runtime: &Runtime, operator: &Locks) {
-    runtime.block_on(operator.close());
 }
 
 /// What is done to clients, and beside it what is done to the network and to the store.

@@ -1,12 +1,11 @@
 //! What the history of a run says.
 
+use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 use leasehold_chaos::checker::{Limits, Terms, check};
 use leasehold_chaos::history::History;
 
-use super::downgrades::let_a_writer_in;
-use super::outlived::outlived;
 use crate::client::CLOCK_MOVED;
 use crate::nemesis::Proofs;
 use crate::report::Entry;
@@ -16,14 +15,7 @@ use crate::setups::Setup;
 /// A busy machine makes single things late, so only what is typical is judged: a lock that frees a key when its lease ends,
 /// and not when it is given back, or answers a second after a limit, does so each time.
 fn limits(ttl_ms: u64) -> Limits {
-    Limits {
-        take_over_after_lease_ms: None,
-        wait_overshoot_ms: None,
-        typical_wait_overshoot_ms: Some(500),
-        loss_overdue_ms: None,
-        hand_over_ms: Some(ttl_ms / 3),
-        stalled_ms: Some(4 * ttl_ms),
-    }
+    Limits { wait_overshoot_ms: Some(500), hand_over_ms: Some(ttl_ms / 3), stalled_ms: Some(4 * ttl_ms) }
 }
 
 /// What a run left behind, for the verdict.
@@ -39,13 +31,12 @@ pub(super) struct Outcome {
     pub(super) resource: Resource,
 }
 
-pub(super) fn of(setup: &Setup, seed: u64, outcome: &Outcome) -> Result<Entry, String> {
+pub(super) fn of(setup: &Setup, seed: u64, outcome: Outcome) -> Result<Entry, String> {
     let history = History::read(&outcome.folder).map_err(|error| error.to_string())?;
-    let allowances = setup.allowances();
-    let terms = Terms { backend: setup.name, allowances: &allowances, limits: limits(setup.ttl_ms) };
+    let terms = Terms { allowances: &setup.allowances(), limits: limits(setup.ttl_ms) };
     let verdict = check(&history, &terms);
     let state = outcome.resource.state();
-    let mut failures = outcome.failures.clone();
+    let mut failures = outcome.failures;
     failures.extend(state.complaints.iter().cloned());
     for (fault, (times, effects)) in &outcome.proofs {
         if *effects == 0 {
@@ -58,39 +49,22 @@ pub(super) fn of(setup: &Setup, seed: u64, outcome: &Outcome) -> Result<Entry, S
     if verdict.figures.grants < outcome.fewest_grants {
         failures.push(format!("{} grants are too few to show anything", verdict.figures.grants));
     }
-    let takes_locks: Vec<&str> = setup.exemptions().filter(|one| one.takes_locks).map(|one| one.fault.name()).collect();
-    failures.extend(outlived(&history, &takes_locks));
-    failures.extend(let_a_writer_in(&history));
     if !verdict.broken.is_empty() {
         failures.push(verdict.explain(&history));
     }
-    let mut effects: std::collections::BTreeMap<String, u64> =
-        outcome.proofs.iter().map(|(fault, (_, effects))| ((*fault).to_owned(), *effects)).collect();
     // That clients saw their clocks jump is the canary of two faults, and no fault of its own.
     let of_clients = state.proofs.iter().filter(|(fault, _)| *fault != CLOCK_MOVED);
-    effects.extend(of_clients.map(|(fault, times)| (fault.clone(), *times)));
-    effects.retain(|_, times| *times > 0);
-    let figures = &verdict.figures;
+    let of_clients = of_clients.map(|(fault, times)| (fault.clone(), *times));
+    let of_the_nemesis = outcome.proofs.iter().map(|(fault, (_, effects))| ((*fault).to_owned(), *effects));
+    let effects: BTreeMap<String, u64> = of_the_nemesis.chain(of_clients).filter(|(_, times)| *times > 0).collect();
     Ok(Entry {
         backend: setup.name.to_owned(),
         seed,
-        faults: outcome.proofs.values().map(|(times, _)| times).sum(),
         kinds: effects.len(),
-        grants: figures.grants,
-        overlaps: figures.overlaps,
-        duplicate_tokens: figures.duplicate_tokens,
-        backward_tokens: figures.backward_tokens,
-        stale_writes_accepted: figures.stale_writes_accepted,
+        faults: outcome.proofs.values().map(|(times, _)| times).sum(),
         stale_writes_refused: state.refused_writes,
-        lost_updates: figures.lost_updates,
-        unfenced_losses: figures.unfenced_losses,
-        takeover_p99_ms: figures.takeover_p99_ms,
-        takeover_after_lease_p99_ms: figures.takeover_after_lease_p99_ms,
-        wait_overshoot_p99_ms: figures.wait_overshoot_p99_ms,
-        loss_overdue_p99_ms: figures.loss_overdue_p99_ms,
-        unresolved: figures.unresolved,
+        figures: verdict.figures,
         failures,
-        excused: figures.excused.clone(),
         effects,
     })
 }

@@ -1,49 +1,45 @@
 //! What there is to say about one setup.
 
 use std::fmt;
-use std::path::Path;
+use std::thread;
 use std::time::Duration;
 
-use futures::future::BoxFuture;
 use leasehold_chaos::checker::{Allowance, Rule};
-use leasehold_core::Result as Locked;
+use leasehold_core::{Connect, Health, Kind, Result as Locked, Target};
+use leasehold_redis_reentrant::RedisReentrant;
+use leasehold_testkit::Deadline;
+use tokio::runtime::Runtime;
 
-use super::exemptions::{Exemption, FOR_ALL};
 use crate::fault::Fault;
-use crate::locks::Locks;
-use crate::stores::{Library, Store};
+use crate::locks::{Locks, patiently};
+use crate::stores::{Library, Store, nowhere};
+
+/// How long an operator has until the nodes of a majority serve.
+const REPAIRS_WITHIN: Duration = Duration::from_secs(30);
 
 /// A backend on servers that are arranged in some way.
 pub(crate) struct Setup {
     /// The name in commands, tables and reports.
     pub(crate) name: &'static str,
-    /// The name of the crate, without its prefix.
-    pub(crate) backend: &'static str,
     /// How its servers are arranged, for people.
     pub(crate) in_words: &'static str,
-    /// Starts the servers, with their files below this folder.
-    pub(crate) start: fn(&Path, Option<&Library>) -> Result<Store, String>,
-    /// Connects a client, and tries again for a while where the store cannot be reached.
-    pub(crate) connect: fn(&str) -> BoxFuture<'_, Locked<Locks>>,
-    /// What an operator does after the servers began, or after one of them forgot everything.
-    pub(crate) repair: Option<Repair>,
+    /// Its backend. The name is that of the crate, without its prefix.
+    pub(crate) kind: Kind,
+    /// Starts the servers.
+    pub(crate) start: fn(&Library, &Kind) -> Result<Store, String>,
+    /// Connects a client.
+    pub(super) connect: Connect,
     /// The lease of every lock, in milliseconds.
     pub(crate) ttl_ms: u64,
     /// What is done to its servers, to the way to them, and to its keys.
-    pub(crate) deck: &'static [&'static [Fault]],
+    pub(super) deck: &'static [&'static [Fault]],
     /// Two faults of which a run has one: the README says that the backend does not bear both.
-    pub(crate) either: Option<[Fault; 2]>,
+    pub(super) either: Option<[Fault; 2]>,
     /// What it does not promise, beside what no backend promises.
     pub(crate) exempt: &'static [Exemption],
     /// What stays behind of keys.
     pub(crate) stays: Stays,
 }
-
-/// The lease of every lock where the store can time one so short.
-pub(super) const TTL_MS: u64 = 1500;
-
-/// Has the servers at this address serve.
-pub(crate) type Repair = fn(&str) -> BoxFuture<'_, Result<(), String>>;
 
 /// What stays behind of a key that was used once, as the README of the backend says: on all servers together.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -52,6 +48,54 @@ pub(crate) struct Stays {
     /// How many entries more where readers held the key.
     pub(crate) more_of_readers: u64,
     pub(crate) bytes: u64,
+}
+
+/// A fault under which something is not promised, in words that the README of the backend has, too.
+///
+/// Nothing excuses that a grant has the token of another or a smaller one, or a register that takes a smaller one than before.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Exemption {
+    pub(crate) fault: Fault,
+    /// What may break.
+    pub(crate) rules: &'static [Rule],
+    /// For people.
+    pub(crate) why: &'static str,
+    /// The fault takes locks away from those who hold them, and they have to notice within a lease.
+    takes_locks: bool,
+}
+
+/// Exclusion, and what depends on nothing else.
+const EXCLUSION: &[Rule] = &[Rule::Overlap, Rule::ReaderBesideWriter, Rule::UnfencedLoss];
+
+/// What no backend promises.
+const FOR_ALL: &[Exemption] = &[
+    Exemption {
+        rules: &[Rule::UnfencedLoss],
+        ..Exemption::from_exclusion(
+            Fault::StopClient,
+            "a program that is stopped between its last check and its write does not notice",
+        )
+    },
+    Exemption::until_noticed(Fault::ForceRelease, "the holder learns of it at its next renewal"),
+];
+
+impl Exemption {
+    /// Exclusion ends for as long as the fault lasts.
+    pub(super) const fn from_exclusion(fault: Fault, why: &'static str) -> Self {
+        Self { fault, rules: EXCLUSION, why, takes_locks: false }
+    }
+
+    /// What the old primary granted and the new one never received is lost, also that a detached lock was attached.
+    pub(super) const fn of_lost_writes(fault: Fault) -> Self {
+        let rules = &[Rule::Overlap, Rule::ReaderBesideWriter, Rule::UnfencedLoss, Rule::StaleAttach];
+        let why = "what the old primary granted and the new one never received is lost, unless replicas confirm";
+        Self { rules, ..Self::from_exclusion(fault, why) }
+    }
+
+    /// Exclusion ends until those who held locks notice that these are gone.
+    pub(super) const fn until_noticed(fault: Fault, why: &'static str) -> Self {
+        Self { takes_locks: true, ..Self::from_exclusion(fault, why) }
+    }
 }
 
 impl fmt::Debug for Setup {
@@ -69,9 +113,49 @@ impl PartialEq for Setup {
 impl Eq for Setup {}
 
 impl Setup {
+    /// A backend as it is used mostly, without servers and faults.
+    pub(super) const fn of(kind: Kind) -> Self {
+        Self {
+            name: kind.name,
+            in_words: "",
+            kind,
+            start: |_, _| Ok(nowhere()),
+            connect: kind.connect,
+            ttl_ms: 1500,
+            deck: &[],
+            either: None,
+            exempt: &[],
+            stays: Stays { entries: 1, more_of_readers: 0, bytes: 200 },
+        }
+    }
+
     /// The lease of every lock.
     pub(crate) fn ttl(&self) -> Duration {
         Duration::from_millis(self.ttl_ms)
+    }
+
+    /// Connects a client, and tries again for a while where the store cannot be reached.
+    pub(crate) async fn connect(&self, url: &str) -> Locked<Locks> {
+        if self.kind.takes_session {
+            return patiently(|| RedisReentrant::connect(url)).await.map(Locks::Sessions);
+        }
+        patiently(|| (self.connect)(Target::new(url))).await.map(Locks::Shared)
+    }
+
+    /// What an operator does after the servers began, or after one of them forgot everything: has all nodes of a majority serve.
+    pub(crate) fn repair(&self, url: &str, runtime: &Runtime) -> Result<(), String> {
+        let Some(nodes) = self.kind.nodes else { return Ok(()) };
+        let deadline = Deadline::after(REPAIRS_WITHIN);
+        loop {
+            let healed = runtime.block_on((nodes.heal)(url));
+            if healed.as_ref().is_ok_and(|states| states.iter().all(|state| state.health == Health::Well)) {
+                return Ok(());
+            }
+            if deadline.is_over() {
+                return Err(format!("the nodes were not repaired: {healed:?}"));
+            }
+            thread::sleep(Duration::from_millis(50));
+        }
     }
 
     /// All that is done to its store.
@@ -97,18 +181,12 @@ impl Setup {
     /// The same for the checker.
     pub(crate) fn allowances(&self) -> Vec<Allowance> {
         let allowance =
-            |one: &Exemption| Allowance { backends: &[], fault: one.fault.name(), rules: one.rules, why: one.why };
+            |one: &Exemption| Allowance { fault: one.fault.name(), rules: one.rules, takes_locks: one.takes_locks };
         self.exemptions().map(allowance).collect()
     }
 
-    /// Whether exclusion holds under a fault; else why it does not.
-    pub(crate) fn exclusion(&self, fault: Fault) -> Result<(), &'static str> {
-        let concerns = |one: &&Exemption| one.fault == fault && one.rules.contains(&Rule::Overlap);
-        self.exemptions().find(concerns).map_or(Ok(()), |one| Err(one.why))
-    }
-
-    /// Whether a detached lock is attached once at most under a fault, so that no two holders have its token.
-    pub(crate) fn attaches_once(&self, fault: Fault) -> bool {
-        !self.exemptions().any(|one| one.fault == fault && one.rules.contains(&Rule::StaleAttach))
+    /// Why exclusion, or another rule, does not hold under a fault.
+    pub(crate) fn breaks(&self, rule: Rule, fault: Fault) -> Option<&'static str> {
+        self.exemptions().find(|one| one.fault == fault && one.rules.contains(&rule)).map(|one| one.why)
     }
 }

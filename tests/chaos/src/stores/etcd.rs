@@ -1,7 +1,5 @@
 //! Three members of etcd. Each hears the others over a way of its own; clients reach each over its links.
 
-use std::path::Path;
-
 use leasehold_testkit::Proxy;
 use leasehold_testkit::launch::{Lifetime, Process, Settings, etcd};
 
@@ -14,19 +12,19 @@ const MEMBERS: usize = 3;
 /// A member that is started on no data joins the others, and founds nothing.
 pub(crate) const JOINS: &str = "--initial-cluster-state=existing";
 
-pub(crate) fn start(folder: &Path, library: Option<&Library>) -> Result<Store, String> {
-    let shim = |number: usize| library.map(|library| library.shim(folder.join(format!("etcd-{number}.shim"))));
-    let shims = (0..MEMBERS).map(|number| shim(number).transpose()).collect::<Result<Vec<_>, _>>()?;
+pub(crate) fn start(library: &Library) -> Result<Store, String> {
+    let folder = &library.folder;
+    let shims = (0..MEMBERS).map(|number| library.shim(&format!("etcd-{number}"))).collect::<Result<Vec<_>, _>>()?;
     let (mut ways, mut settings) = (Vec::new(), Vec::new());
     let of_each = |ports: &[u16]| {
         ways = ports.iter().map(|port| Proxy::start(etcd::peer_port(*port))).collect();
-        settings = (0..MEMBERS).map(|number| of_member(number, ports, &ways, shims[number].as_ref())).collect();
+        settings = (0..MEMBERS).map(|number| of_member(number, ports, &ways, &shims[number])).collect();
         settings.clone()
     };
     let processes = etcd::start_cluster_with(MEMBERS, folder, of_each, Lifetime::WithOwner)?;
     let ports: Vec<u16> = processes.iter().map(Process::port).collect();
     let all = processes.into_iter().zip(settings).zip(shims).enumerate();
-    let node = |(number, ((process, settings), shim)): (usize, ((Process, Settings), Option<Shim>))| {
+    let node = |(number, ((process, settings), shim)): (usize, ((Process, Settings), Shim))| {
         let (port, members, parent) = (process.port(), ports.clone(), folder.to_owned());
         let data = folder.join(format!("etcd-{port}")).join("data");
         let starts = move |more: &[String]| {
@@ -43,16 +41,13 @@ pub(crate) fn start(folder: &Path, library: Option<&Library>) -> Result<Store, S
 }
 
 /// Where the others hear a member, and how its disk is slowed down.
-fn of_member(number: usize, ports: &[u16], ways: &[Proxy], shim: Option<&Shim>) -> Settings {
+fn of_member(number: usize, ports: &[u16], ways: &[Proxy], shim: &Shim) -> Settings {
     let named = |(port, way): (&u16, &Proxy)| format!("{}={}", etcd::name(*port), address(way));
     let all: Vec<String> = ports.iter().zip(ways).map(named).collect();
-    let mut settings = Settings::arguments(&[
+    let mut settings = shim.settings(&[
         &format!("--initial-cluster={}", all.join(",")),
         &format!("--initial-advertise-peer-urls={}", address(&ways[number])),
     ]);
-    for (variable, value) in shim.iter().flat_map(|shim| shim.variables()) {
-        settings.variables.push(format!("{variable}={}", value.display()));
-    }
     // A program in Go calls the kernel, and not the C library.
     settings.variables.push("SHIM_TRAPS=1".to_owned());
     settings

@@ -4,19 +4,16 @@ use std::fs;
 use std::io::{Read, Write};
 use std::net::TcpStream;
 use std::os::unix::net::UnixStream;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::Duration;
 
 use leasehold_testkit::launch::resp::{Answer, ask};
-use leasehold_testkit::launch::{Lifetime, Process, Settings, etcd, mariadb, postgres, redis, socket};
+use leasehold_testkit::launch::{Lifetime, Process, Settings, mariadb, postgres, redis, socket};
 use leasehold_testkit::{Deadline, Proxy};
-use mysql_async::prelude::Queryable;
-use mysql_async::{Conn, Opts, Row};
-use tokio::runtime::Runtime;
 
-use super::shim::Shim;
+use super::shim::{Library, Shim};
 
 /// Clients reach a server over so many links, so that a fault may hit a part of them.
 pub(crate) const LINKS: usize = 2;
@@ -47,6 +44,7 @@ pub(crate) struct Node {
     pub(crate) name: String,
     pub(crate) port: u16,
     pub(crate) links: Vec<Proxy>,
+    /// Agents have none.
     pub(crate) shim: Option<Shim>,
     /// Where its data are; the socket of an agent.
     pub(crate) data: PathBuf,
@@ -55,24 +53,14 @@ pub(crate) struct Node {
 }
 
 impl Node {
-    /// Starts the server with these arguments, with its files below `folder`.
-    pub(crate) fn start(
-        program: Program,
-        name: String,
-        folder: PathBuf,
-        arguments: &[&str],
-        shim: Option<Shim>,
-    ) -> Result<Self, String> {
-        let mut settings = Settings::arguments(arguments);
-        for (variable, value) in shim.iter().flat_map(Shim::variables) {
-            settings.variables.push(format!("{variable}={}", value.display()));
-        }
+    /// Starts the server with these arguments, with its files in the folder of the run.
+    pub(crate) fn start(program: Program, name: &str, library: &Library, arguments: &[&str]) -> Result<Self, String> {
+        let (folder, shim) = (library.folder.clone(), library.shim(name)?);
+        let settings = shim.settings(arguments);
         let process = match program {
             Program::Redis => redis::start(&folder, &settings, Lifetime::WithOwner),
             Program::MariaDb => mariadb::start(&folder, &settings, Lifetime::WithOwner),
-            Program::Postgres => postgres::start(&folder, &settings, Lifetime::WithOwner),
-            Program::Etcd => etcd::start(&folder, &settings, Lifetime::WithOwner),
-            Program::Agent => return Err("an agent has no port".to_owned()),
+            _ => postgres::start(&folder, &settings, Lifetime::WithOwner),
         }?;
         let port = process.port();
         let data = folder.join(format!("redis-{port}")).join("appendonlydir");
@@ -82,22 +70,19 @@ impl Node {
             match program {
                 Program::Redis => redis::start_on(port, &folder, &settings, Lifetime::WithOwner),
                 Program::MariaDb => mariadb::start_on(port, &folder, &settings, Lifetime::WithOwner),
-                Program::Postgres => postgres::start_on(port, &folder, &settings, Lifetime::WithOwner),
-                Program::Etcd => etcd::start_member(port, &[port], &folder, &settings, Lifetime::WithOwner),
-                Program::Agent => Err("an agent has no port".to_owned()),
+                _ => postgres::start_on(port, &folder, &settings, Lifetime::WithOwner),
             }
         };
-        Ok(Self::of(program, name, process, data, shim, Box::new(starts)))
+        Ok(Self::of(program, name.to_owned(), process, data, shim, Box::new(starts)))
     }
 
     /// Starts an agent before the store at this URL, which it reaches over links of its own.
-    pub(crate) fn agent(name: String, folder: PathBuf, url: &str) -> Result<Self, String> {
+    pub(crate) fn agent(name: &str, parent: &Path, url: &str) -> Result<Self, String> {
         let program = std::env::current_exe().map_err(|error| error.to_string())?;
-        let at = folder.join("sock");
-        let settings = Settings::arguments(&["--agent", &at.display().to_string(), url]);
-        let data = at.clone();
+        let (folder, data) = (parent.join(name), parent.join(name).join("sock"));
+        let (settings, at) = (Settings::arguments(&["--agent", &data.display().to_string(), url]), data.clone());
         let starts = move |_: &[String]| socket::start(&program, &settings, &at, &folder, Lifetime::WithOwner);
-        let process = Mutex::new(Some(starts(&[])?));
+        let (name, process) = (name.to_owned(), Mutex::new(Some(starts(&[])?)));
         let (program, starts) = (Program::Agent, Box::new(starts));
         Ok(Self { program, name, port: 0, links: Vec::new(), shim: None, data, starts, process })
     }
@@ -108,12 +93,12 @@ impl Node {
         name: String,
         process: Process,
         data: PathBuf,
-        shim: Option<Shim>,
+        shim: Shim,
         starts: Starts,
     ) -> Self {
         let port = process.port();
         let links = (0..LINKS).map(|_| Proxy::start(port)).collect();
-        Self { program, name, port, links, shim, data, starts, process: Mutex::new(Some(process)) }
+        Self { program, name, port, links, shim: Some(shim), data, starts, process: Mutex::new(Some(process)) }
     }
 
     fn process(&self) -> MutexGuard<'_, Option<Process>> {
@@ -204,23 +189,5 @@ impl Node {
         let info = self.ask(&["INFO", section]);
         let line = info.text().lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(':'));
         line.and_then(|number| number.trim().parse().ok()).unwrap_or(0)
-    }
-
-    /// Runs a statement in `MariaDB`, as an operator who needs no link, and gives the first column as text.
-    pub(crate) fn sql(&self, runtime: &Runtime, statement: &str) -> Result<Vec<String>, String> {
-        runtime.block_on(async {
-            let mut session = self.session().await?;
-            let rows: Vec<Row> = session.query(statement).await.map_err(|error| format!("{statement}: {error}"))?;
-            let first = rows.into_iter().filter_map(|row| row.get_opt::<String, _>(0)?.ok());
-            Ok(first.collect())
-        })
-    }
-
-    /// A session past every link.
-    pub(crate) async fn session(&self) -> Result<Conn, String> {
-        let settings = "prefer_socket=false&max_allowed_packet=16777216&wait_timeout=28800";
-        let url = format!("mysql://root@127.0.0.1:{}/leasehold?{settings}", self.port);
-        let opts = Opts::from_url(&url).map_err(|error| error.to_string())?;
-        Conn::new(opts).await.map_err(|error| error.to_string())
     }
 }

@@ -1,6 +1,4 @@
-//! Redis servers whose data survive: single ones, a Sentinel set, a Cluster.
-
-use std::path::Path;
+//! Redis servers whose data survive: single ones, also behind agents, a Sentinel set, a Cluster.
 
 use leasehold_testkit::launch::redis::{CLUSTER_NODE, cluster_url, form_cluster, start_sentinels};
 use leasehold_testkit::launch::{Lifetime, Process};
@@ -19,12 +17,8 @@ const AT_ONCE: [&str; 2] = ["--repl-diskless-sync-delay", "0"];
 const PATIENCE: &str = "1000";
 
 /// So many independent servers.
-pub(crate) fn start(folder: &Path, library: Option<&Library>, count: usize, scheme: &str) -> Result<Store, String> {
-    let start = |number: usize| {
-        let name = format!("redis-{number}");
-        let shim = library.map(|library| library.shim(folder.join(format!("{name}.shim")))).transpose()?;
-        Node::start(Program::Redis, name, folder.to_owned(), &DURABLE, shim)
-    };
+pub(crate) fn start(library: &Library, count: usize, scheme: &str) -> Result<Store, String> {
+    let start = |number: usize| Node::start(Program::Redis, &format!("redis-{number}"), library, &DURABLE);
     let nodes = (0..count).map(start).collect::<Result<Vec<_>, _>>()?;
     let address = |port: &dyn Fn(&Node) -> u16| {
         let servers: Vec<_> = nodes.iter().map(|node| format!("redis://127.0.0.1:{}", port(node))).collect();
@@ -35,38 +29,39 @@ pub(crate) fn start(folder: &Path, library: Option<&Library>, count: usize, sche
     Ok(Store { nodes, direct, urls, shape: Shape::Plain })
 }
 
+/// Two agents, as on two hosts: one Redis with its links, and an agent over each.
+pub(crate) fn start_agents(library: &Library) -> Result<Store, String> {
+    let behind = start(library, 1, "")?;
+    let agent = |at: usize| Node::agent(&format!("agent-{at}"), &library.folder, &behind.urls[at]);
+    let agents = (0..LINKS).map(agent).collect::<Result<Vec<_>, _>>()?;
+    let urls = agents.iter().map(|agent| format!("agent:{}", agent.data.display())).collect();
+    Ok(Store { urls, shape: Shape::Agents(agents), ..behind })
+}
+
 /// A primary, two replicas, and three Sentinels. Clients are told by these where the primary is, so no link leads to it.
-pub(crate) fn start_sentinel_set(folder: &Path, all_confirm: bool) -> Result<Store, String> {
+pub(crate) fn start_sentinel_set(library: &Library, all_confirm: bool) -> Result<Store, String> {
     let start = |name: &str, role: &[&str]| {
-        let arguments = [&DURABLE[..], &AT_ONCE, role].concat();
-        Node::start(Program::Redis, name.to_owned(), folder.to_owned(), &arguments, None)
+        Node::start(Program::Redis, name, library, &[&DURABLE[..], &AT_ONCE, role].concat())
     };
     let primary = start("redis-0", &[])?;
-    let follows = format!("127.0.0.1 {}", primary.port);
-    let mut nodes = vec![primary];
-    for name in ["redis-1", "redis-2"] {
-        nodes.push(start(name, &["--replicaof", &follows])?);
-    }
-    let watchers = start_sentinels(folder, nodes[0].port, nodes.len() - 1, PATIENCE, Lifetime::WithOwner)?;
+    let follows = ["--replicaof", &format!("127.0.0.1 {}", primary.port)];
+    let nodes = vec![primary, start("redis-1", &follows)?, start("redis-2", &follows)?];
+    let watchers = start_sentinels(&library.folder, nodes[0].port, nodes.len() - 1, PATIENCE, Lifetime::WithOwner)?;
     let ports: Vec<u16> = watchers.iter().map(Process::port).collect();
     let url = format!(
         "redis-sentinel://127.0.0.1:{}?sentinelServiceName=main&node=127.0.0.1:{}&node=127.0.0.1:{}",
         ports[0], ports[1], ports[2]
     );
-    Ok(Store { nodes, direct: url.clone(), urls: vec![url], shape: Shape::Sentinels { watchers, all_confirm } })
+    Ok(Store::at(url, nodes, Shape::Sentinels { watchers, all_confirm }))
 }
 
 /// Three nodes that share the hash slots, and a replica of each. A replica takes over when it is told to, and not because a busy
 /// machine keeps its primary silent.
-pub(crate) fn start_cluster(folder: &Path) -> Result<Store, String> {
-    let start = |number: usize| {
-        let arguments =
-            [&DURABLE[..], &CLUSTER_NODE[..], &AT_ONCE[..], &["--cluster-replica-no-failover", "yes"]].concat();
-        Node::start(Program::Redis, format!("redis-{number}"), folder.to_owned(), &arguments, None)
-    };
+pub(crate) fn start_cluster(library: &Library) -> Result<Store, String> {
+    let arguments = [&DURABLE[..], &CLUSTER_NODE, &AT_ONCE, &["--cluster-replica-no-failover", "yes"]].concat();
+    let start = |number: usize| Node::start(Program::Redis, &format!("redis-{number}"), library, &arguments);
     let nodes = (0..6).map(start).collect::<Result<Vec<_>, _>>()?;
     let ports: Vec<u16> = nodes.iter().map(|node| node.port).collect();
     form_cluster(&ports)?;
-    let url = cluster_url(&ports);
-    Ok(Store { nodes, direct: url.clone(), urls: vec![url], shape: Shape::Cluster })
+    Ok(Store::at(cluster_url(&ports), nodes, Shape::Cluster))
 }

@@ -5,9 +5,14 @@ use std::os::unix::fs::{FileExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// The compiled library.
+use leasehold_testkit::launch::Settings;
+
+/// The compiled library, in the folder of a run.
 #[derive(Clone, Debug)]
-pub(crate) struct Library(PathBuf);
+pub(crate) struct Library {
+    pub(crate) folder: PathBuf,
+    library: PathBuf,
+}
 
 /// What the library does in one process.
 #[derive(Clone, Debug)]
@@ -30,19 +35,20 @@ impl Library {
         let (source, library) = (folder.join("shim.c"), folder.join("shim.so"));
         fs::write(&source, include_str!("../nemesis/shim.c")).map_err(|e| format!("{}: {e}", source.display()))?;
         match Command::new("cc").args(["-shared", "-fPIC", "-O2", "-o"]).args([&library, &source]).status() {
-            Ok(status) if status.success() => Ok(Self(library)),
+            Ok(status) if status.success() => Ok(Self { folder: folder.to_owned(), library }),
             Ok(status) => Err(format!("cc: {status}")),
             Err(error) => Err(format!("cc: {error}: clocks and disks need a C compiler; install one, such as gcc")),
         }
     }
 
-    /// For one process.
-    pub(crate) fn shim(&self, numbers: PathBuf) -> Result<Shim, String> {
+    /// For the process of this name.
+    pub(crate) fn shim(&self, name: &str) -> Result<Shim, String> {
+        let numbers = self.folder.join(format!("{name}.shim"));
         fs::write(&numbers, [0; 40]).map_err(|e| format!("{}: {e}", numbers.display()))?;
         // The server may run as another user.
         let shared = fs::set_permissions(&numbers, Permissions::from_mode(0o666));
         shared.map_err(|e| format!("{}: {e}", numbers.display()))?;
-        Ok(Shim { library: self.0.clone(), numbers })
+        Ok(Shim { library: self.library.clone(), numbers })
     }
 }
 
@@ -50,6 +56,14 @@ impl Shim {
     /// The environment of the process.
     pub(crate) fn variables(&self) -> [(&'static str, &Path); 2] {
         [("LD_PRELOAD", &self.library), ("SHIM", &self.numbers)]
+    }
+
+    /// With these arguments beside it.
+    pub(crate) fn settings(&self, arguments: &[&str]) -> Settings {
+        let mut settings = Settings::arguments(arguments);
+        let variables = self.variables().into_iter().map(|(name, value)| format!("{name}={}", value.display()));
+        settings.variables.extend(variables);
+        settings
     }
 
     /// How far the wall clock is ahead, in milliseconds.

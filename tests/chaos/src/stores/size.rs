@@ -4,10 +4,9 @@ use std::fs;
 use std::path::Path;
 
 use leasehold_testkit::launch::etcd;
-use tokio::runtime::Runtime;
 
 use super::node::{Node, Program};
-use super::postgres::sql;
+use super::session::Session;
 use super::store::Store;
 
 /// Of all servers together.
@@ -22,7 +21,7 @@ pub(crate) struct Size {
 }
 
 /// Everything in this store, counted by its servers.
-pub(crate) fn size(store: &Store, runtime: &Runtime) -> Result<Size, String> {
+pub(crate) fn size(store: &Store) -> Result<Size, String> {
     if store.nodes.is_empty() {
         return Ok(Size { entries: files(Path::new(store.direct.trim_start_matches("file:"))), ..Size::default() });
     }
@@ -30,8 +29,8 @@ pub(crate) fn size(store: &Store, runtime: &Runtime) -> Result<Size, String> {
     for node in &store.nodes {
         let one = match node.program {
             Program::Redis => of_redis(node),
-            Program::MariaDb => of_mariadb(node, runtime)?,
-            Program::Postgres => of_postgres(node, runtime)?,
+            Program::MariaDb => of_mariadb(&mut Session::of_an_operator(node)?)?,
+            Program::Postgres => of_postgres(&mut Session::of_an_operator(node)?)?,
             Program::Etcd => of_etcd(node)?,
             Program::Agent => Size::default(),
         };
@@ -57,27 +56,21 @@ fn of_redis(node: &Node) -> Size {
     }
 }
 
-fn of_mariadb(node: &Node, runtime: &Runtime) -> Result<Size, String> {
-    let numbers = |statement: &str| -> Result<u64, String> {
-        let told = node.sql(runtime, statement)?;
-        Ok(told.iter().filter_map(|number| number.parse::<u64>().ok()).sum())
-    };
-    let mut entries = 0;
-    for table in node.sql(runtime, "SHOW TABLES FROM leasehold LIKE 'leasehold%'")? {
-        entries += numbers(&format!("SELECT CAST(COUNT(*) AS CHAR) FROM leasehold.{table}"))?;
-    }
+fn of_mariadb(session: &mut Session) -> Result<Size, String> {
+    let mut number = |statement: &str| session.number(statement).map(i64::unsigned_abs);
     let files =
         "SELECT CAST(file_size AS CHAR) FROM information_schema.innodb_sys_tablespaces WHERE name LIKE 'leasehold/%'";
     let kept = "SELECT variable_value FROM information_schema.global_status WHERE variable_name IN ('THREADS_CONNECTED', \
                 'PREPARED_STMT_COUNT')";
-    Ok(Size { entries, bytes: numbers(files)?, sessions: numbers(kept)? })
+    let (bytes, sessions) = (number(files)?, number(kept)?);
+    let tables = session.ask("SHOW TABLES FROM leasehold LIKE 'leasehold%'")?;
+    let rows = |table| format!("SELECT CAST(COUNT(*) AS CHAR) FROM leasehold.{table}");
+    let rows: Result<Vec<i64>, String> = tables.into_iter().map(|table| session.number(&rows(table))).collect();
+    Ok(Size { entries: rows?.iter().sum::<i64>().unsigned_abs(), bytes, sessions })
 }
 
-fn of_postgres(node: &Node, runtime: &Runtime) -> Result<Size, String> {
-    let number = |statement: &str| -> Result<u64, String> {
-        let told = sql(node, runtime, statement)?;
-        told.first().and_then(|number| number.parse().ok()).ok_or_else(|| format!("{statement}: {told:?}"))
-    };
+fn of_postgres(session: &mut Session) -> Result<Size, String> {
+    let mut number = |statement: &str| session.number(statement).map(i64::unsigned_abs);
     Ok(Size {
         entries: number("SELECT (SELECT count(*) FROM leasehold.locks) + (SELECT count(*) FROM leasehold.readers)")?,
         bytes: number(

@@ -1,15 +1,13 @@
 //! The servers of a run, as clients and faults find them.
 
+use std::fs;
 use std::sync::atomic::AtomicUsize;
 
 use leasehold_testkit::Proxy;
 use leasehold_testkit::launch::Process;
 
 use super::node::Node;
-
-/// Clients of a database log in as this user: an administrator may exceed the number of connections, and write to a read-only
-/// server.
-pub(crate) const USER: &str = "locks";
+use super::shim::Library;
 
 /// A store that serves.
 pub(crate) struct Store {
@@ -46,7 +44,24 @@ pub(crate) enum Shape {
 }
 
 impl Store {
-    pub(super) fn without_servers(url: String) -> Self {
-        Self { nodes: Vec::new(), urls: vec![url.clone()], direct: url, shape: Shape::Plain }
+    /// Servers that all clients reach at one address.
+    pub(super) fn at(url: String, nodes: Vec<Node>, shape: Shape) -> Self {
+        Self { nodes, direct: url.clone(), urls: vec![url], shape }
     }
+}
+
+/// A store without servers, for clients that need none.
+pub(crate) fn nowhere() -> Store {
+    Store::at(String::new(), Vec::new(), Shape::Plain)
+}
+
+/// The directory of the locks below the folder of a run.
+pub(crate) const LOCKS: &str = "locks";
+
+/// A directory, which several processes use.
+pub(crate) fn start_file(library: &Library) -> Result<Store, String> {
+    let locks = library.folder.join(LOCKS);
+    fs::create_dir(&locks).map_err(|e| format!("{}: {e}", locks.display()))?;
+    let locks = locks.canonicalize().map_err(|e| format!("{}: {e}", locks.display()))?;
+    Ok(Store::at(format!("file:{}", locks.display()), Vec::new(), Shape::Plain))
 }

@@ -3,16 +3,8 @@
 
 mod chaos;
 mod credentials;
-mod ends;
-mod exclusion;
-mod excuses;
-mod gaps;
-mod growth;
 mod judge;
 mod mutations;
-mod parts;
-mod registers;
-mod simulator;
 mod story;
 
 leasehold_testkit::main!();
