@@ -403,7 +403,7 @@ fn who(holders: &Holders) -> (Vec<Option<FencingToken>>, Option<u64>) {
 #[cfg(test)]
 mod tests {
     use leasehold_core::{LockerExt, Memory};
-    use leasehold_testkit::{Deadline, PATIENCE, corpus};
+    use leasehold_testkit::{corpus, eventually};
     use serde_json::Value;
     use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader, duplex, split};
     use tokio::sync::oneshot;
@@ -422,14 +422,11 @@ mod tests {
         let (read, mut write) = split(client);
         write.write_all(b"{\"lock\":\"k\",\"ttl_ms\":1000}\n").await.unwrap();
         let (key, clock) = (LockKey::new("k").unwrap(), Clock::system());
-        let deadline = Deadline::after(PATIENCE);
-        while memory.inspect(&key).await.unwrap().holders.is_empty() {
-            assert!(!deadline.is_over(), "it is not granted");
-            tokio::task::yield_now().await;
-        }
+        let is_held = async || !memory.inspect(&key).await.unwrap().holders.is_empty();
+        eventually("it is granted", &is_held).await;
         let granted = clock.now();
         while clock.now().since(granted) < Duration::from_secs(3) {
-            assert_eq!(memory.inspect(&key).await.unwrap().holders.len(), 1, "it is renewed");
+            assert!(is_held().await, "it is renewed");
             sleep(Duration::from_millis(20)).await;
         }
         let mut lines = BufReader::new(read).lines();
@@ -445,7 +442,7 @@ mod tests {
         assert!(told.len() <= 5, "old renewals were kept: {told:?}");
         write.shutdown().await.unwrap();
         connection.await.unwrap();
-        assert!(memory.inspect(&key).await.unwrap().holders.is_empty());
+        assert!(!is_held().await);
     }
 
     #[tokio::test]
@@ -473,18 +470,11 @@ mod tests {
             let locks = Locks::shared(memory.clone());
             let mut answers = std::io::Cursor::new(Vec::new());
             let said = [bytes, b"\n", bytes, b"\n"].concat();
-            let end = runtime.block_on(serve(
-                (said.as_slice(), &mut answers),
-                Begin::Ask,
-                &locks,
-                |_| Ok(()),
-                pending::<Stop>(),
-            ));
+            let ends = (said.as_slice(), &mut answers);
+            let end = runtime.block_on(serve(ends, Begin::Ask, &locks, |_| Ok(()), pending()));
             let answers = answers.into_inner();
-            let lines: Vec<Value> = answers
-                .split_inclusive(|byte| *byte == b'\n')
-                .map(|line| serde_json::from_slice(line).unwrap())
-                .collect();
+            let lines = answers.split_inclusive(|byte| *byte == b'\n');
+            let lines: Vec<Value> = lines.map(|line| serde_json::from_slice(line).unwrap()).collect();
             assert_eq!(lines[0], serde_json::json!({"leasehold": 1}));
             // On a machine that stands still meanwhile, a renewal is told, too.
             let told = lines.iter().filter(|line| line["until"].is_null()).count();

@@ -351,7 +351,6 @@ impl<'a> From<&'a Holder> for HolderFields<'a> {
 
 #[cfg(test)]
 mod tests {
-    use leasehold_testkit::corpus;
     use proptest::prelude::*;
 
     use super::*;
@@ -427,17 +426,5 @@ mod tests {
             let line = serde_json::to_vec(&request).unwrap();
             prop_assert_eq!(parse(&line).unwrap(), Line::Lock(Box::new(request)));
         }
-    }
-
-    #[test]
-    fn whatever_bytes_come_they_are_a_line_or_a_refusal_that_fits_on_one() {
-        corpus(include_str!("../corpus/lines.txt"), |bytes| match parse(bytes) {
-            Ok(Line::Lock(request)) => assert!((1..=MOST_KEYS).contains(&request.keys().unwrap().len())),
-            Ok(Line::Release | Line::Alive | Line::Steps(_)) => {}
-            Err(refusal) => {
-                let line = Answer::from(&refusal).line();
-                assert_eq!(line.iter().position(|byte| *byte == b'\n'), Some(line.len() - 1));
-            }
-        });
     }
 }

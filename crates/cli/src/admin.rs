@@ -198,12 +198,13 @@ pub(crate) fn columns<const N: usize>(rows: &[[String; N]]) -> String {
     rows.iter().map(line).collect()
 }
 
-/// Writes to standard output. A reader that closes the pipe early (`| head`) is no failure.
-pub(crate) fn print(text: &str) -> Result<(), Failure> {
+/// Writes to standard output. A reader that closes the pipe early (`| head`) is no failure; `false` says that it did.
+pub(crate) fn print(text: &str) -> Result<bool, Failure> {
     let mut out = io::stdout();
     match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
-        Err(failed) if failed.kind() != io::ErrorKind::BrokenPipe => Err(Failure::System(failed)),
-        _ => Ok(()),
+        Ok(()) => Ok(true),
+        Err(failed) if failed.kind() == io::ErrorKind::BrokenPipe => Ok(false),
+        Err(failed) => Err(Failure::System(failed)),
     }
 }
 

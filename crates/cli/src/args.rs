@@ -5,6 +5,7 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 use std::time::Duration;
 
+use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::error::ErrorKind;
 use clap::parser::ValueSource;
 use clap::{Args, CommandFactory, FromArgMatches, Parser, Subcommand, ValueEnum};
@@ -20,7 +21,7 @@ use crate::store_commands::{
     AcquireArgs, BenchArgs, HealArgs, HoldArgs, MigrateArgs, ReleaseArgs, RenewArgs, WaitArgs,
 };
 use crate::suggestion::advise;
-use crate::values::{key, lease, patience, period};
+use crate::values::{Texts, key, lease, patience, period};
 #[cfg(feature = "watch")]
 use crate::watch::WatchArgs;
 
@@ -276,8 +277,8 @@ pub(crate) struct RunArgs {
     ///
     /// The store is asked once a second, and has to keep a queue: redis:, redis-rw:, etcd:, or an agent before one of these. With
     /// --on-wanted TERM, a command that works as long as nobody else wants to makes room; of permits and readers, each holder is told.
-    #[arg(long, value_name = "SIGNAL", value_enum, ignore_case = true)]
-    pub(crate) on_wanted: Option<OnWanted>,
+    #[arg(long, value_name = "SIGNAL", value_parser = wanted(), ignore_case = true)]
+    pub(crate) on_wanted: Option<Signal>,
 
     /// Time between SIGTERM and SIGKILL with --on-lost term; ahead of the end of the lease, at most a third of --ttl
     #[arg(long, value_name = "DUR", default_value = "5s", value_parser = duration::parse)]
@@ -302,13 +303,8 @@ pub(crate) struct RunArgs {
     #[arg(long, value_name = "N", default_value_t = exit::UNAVAILABLE)]
     unavailable_exit_code: u8,
 
-    /// Why you lock; shown to those who wait for the lock or inspect it
-    #[arg(long, value_name = "TEXT")]
-    pub(crate) reason: Option<String>,
-
-    /// Who you are; shown beside the reason (default: user@host pid N)
-    #[arg(long, value_name = "TEXT")]
-    pub(crate) label: Option<String>,
+    #[command(flatten)]
+    texts: Texts,
 
     /// Print how long it waited and who held the lock; twice: also print the log of the library
     #[arg(short, long, action = clap::ArgAction::Count)]
@@ -330,27 +326,18 @@ pub(crate) enum OnLost {
     Ignore,
 }
 
-/// The signal that a command gets when somebody waits.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-#[value(rename_all = "UPPER")]
-pub(crate) enum OnWanted {
-    Hup,
-    Int,
-    Term,
-    Usr1,
-    Usr2,
-}
-
-impl From<OnWanted> for Signal {
-    fn from(wanted: OnWanted) -> Self {
-        match wanted {
-            OnWanted::Hup => Self::HUP,
-            OnWanted::Int => Self::INT,
-            OnWanted::Term => Self::TERM,
-            OnWanted::Usr1 => Self::USR1,
-            OnWanted::Usr2 => Self::USR2,
-        }
-    }
+/// The signals that a command may get when somebody waits.
+fn wanted() -> impl TypedValueParser<Value = Signal> {
+    const SIGNALS: [(&str, Signal); 5] = [
+        ("HUP", Signal::HUP),
+        ("INT", Signal::INT),
+        ("TERM", Signal::TERM),
+        ("USR1", Signal::USR1),
+        ("USR2", Signal::USR2),
+    ];
+    let named = |name: String| SIGNALS.into_iter().find(|(known, _)| name.eq_ignore_ascii_case(known));
+    PossibleValuesParser::new(SIGNALS.map(|(name, _)| name))
+        .try_map(move |name| named(name).map(|(_, signal)| signal).ok_or("there is no such signal"))
 }
 
 impl RunArgs {
@@ -379,13 +366,9 @@ impl RunArgs {
     }
 
     /// The options of the acquisition.
-    pub(crate) fn options(&self, default_label: impl FnOnce() -> String) -> LockOptions {
-        let mut options = LockOptions::new().ttl(self.ttl).wait(self.patience());
-        options = options.label(self.label.clone().unwrap_or_else(default_label));
+    pub(crate) fn options(&self) -> LockOptions {
         let period = self.once_per.map(|period| format!("once per {}", duration::spoken(period)));
-        if let Some(reason) = self.reason.as_ref().or(period.as_ref()) {
-            options = options.reason(reason.as_str());
-        }
+        let mut options = self.texts.beside(LockOptions::new().ttl(self.ttl).wait(self.patience()), period);
         if let Some(cap) = self.max_hold {
             options = options.max_hold(cap);
         }
@@ -503,6 +486,7 @@ fn is_store(text: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::wording::default_label;
 
     fn run(args: &[&str]) -> RunArgs {
         let args = ["leasehold", "run"].iter().chain(args);
@@ -540,29 +524,20 @@ mod tests {
     }
 
     #[test]
-    fn everything_after_the_command_is_the_commands_with_and_without_dashes() {
-        for args in [&["k", "ls", "-n", "--wait", "x"][..], &["k", "--", "ls", "-n", "--wait", "x"]] {
-            let run = run(args);
+    fn options_stand_before_and_after_the_key_and_what_follows_the_command_is_its_own() {
+        for line in ["-n k ls -n --wait x", "k -n ls -n --wait x", "k -n -- ls -n --wait x"] {
+            let run = run(&line.split(' ').collect::<Vec<_>>());
+            assert!(run.nonblock && run.wait.is_none(), "{line}");
             assert_eq!(run.command(), ["ls", "-n", "--wait", "x"]);
-            assert!(!run.nonblock);
         }
-    }
-
-    #[test]
-    fn options_may_stand_before_and_after_the_key() {
-        for args in [&["-n", "k", "true"][..], &["k", "-n", "true"], &["k", "-n", "--", "true"]] {
-            let run = run(args);
-            assert!(run.nonblock, "{args:?}");
-            assert_eq!(run.command(), ["true"]);
-        }
+        assert!(!run(&["k", "ls", "-n"]).nonblock);
     }
 
     #[test]
     fn a_wait_of_zero_is_a_single_attempt() {
-        let label = || "me".to_owned();
         let ttl = Duration::from_secs(30);
-        let zero = LockOptions::new().ttl(ttl).wait(Wait::UpTo(Duration::ZERO)).label("me");
-        assert_eq!(run(&["-w", "0", "k", "true"]).options(label), zero);
-        assert_eq!(run(&["-n", "k", "true"]).options(label), zero.wait(Wait::Never));
+        let zero = LockOptions::new().ttl(ttl).wait(Wait::UpTo(Duration::ZERO)).label(default_label());
+        assert_eq!(run(&["-w", "0", "k", "true"]).options(), zero);
+        assert_eq!(run(&["-n", "k", "true"]).options(), zero.wait(Wait::Never));
     }
 }

@@ -2,7 +2,7 @@ use std::fmt::Write;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use leasehold::{Admin, Capability, Clock, LockKey, LockOptions, Locker, LockerExt, Locks, Wait, clock::Moment};
+use leasehold::{Admin, Capability, LockKey, LockOptions, Locker, LockerExt, Locks, Wait};
 use serde::Serialize;
 use tokio::task::{JoinSet, yield_now};
 
@@ -12,6 +12,7 @@ use crate::choice::{Purpose, choose, close};
 use crate::exit::Failure;
 use crate::fit::ttl_option;
 use crate::signals::Signals;
+use crate::stopwatch::Stopwatch;
 use crate::store_commands::BenchArgs;
 use crate::wording::json;
 
@@ -80,7 +81,7 @@ impl Spread {
 
 /// Measures for about so long, in five equal parts.
 async fn measure(stores: &[Locks; 2], whole: Duration) -> Result<Figures, Failure> {
-    let (clock, part) = (Clock::system(), whole / 5);
+    let part = whole / 5;
     let key = |name: &str| LockKey::new(format!("leasehold bench/{}/{name}", std::process::id()));
     let [here, there] = stores;
     let between = handoff([here, there], key("hand-off")?, part).await?;
@@ -94,11 +95,11 @@ async fn measure(stores: &[Locks; 2], whole: Duration) -> Result<Figures, Failur
     let cycles_one_key = cycles(here, std::slice::from_ref(&one), part).await?;
     let keys = (0..TASKS).map(|number| key(&number.to_string())).collect::<Result<Vec<_>, _>>()?;
     let cycles_many_keys = cycles(here, &keys, part).await?;
-    let (until, mut times) = (clock.now().plus(part), Vec::new());
-    while times.is_empty() || clock.now() < until {
-        let asked = clock.now();
+    let (began, mut times) = (Stopwatch::start(), Vec::new());
+    while times.is_empty() || began.read() < part {
+        let asked = Stopwatch::start();
         here.inspect(&one).await?;
-        times.push(clock.now().since(asked));
+        times.push(asked.read());
         // A store on this machine may never let others, and signals, have their turn.
         yield_now().await;
     }
@@ -109,15 +110,13 @@ async fn measure(stores: &[Locks; 2], whole: Duration) -> Result<Figures, Failur
 
 /// How often a second these keys are locked and released, each by a task of its own.
 async fn cycles(store: &Locks, keys: &[LockKey], part: Duration) -> Result<u64, Failure> {
-    let clock = Clock::system();
-    let began = clock.now();
-    let until = began.plus(part);
+    let began = Stopwatch::start();
     let mut tasks = JoinSet::new();
     for key in keys {
-        let (store, clock, key) = (store.clone(), clock.clone(), key.clone());
+        let (store, began, key) = (store.clone(), began.clone(), key.clone());
         tasks.spawn(async move {
             let mut done = 0;
-            while clock.now() < until {
+            while began.read() < part {
                 let Some(guard) = store.acquire(&key, &options()).await? else { break };
                 guard.release().await?;
                 done += 1;
@@ -130,33 +129,32 @@ async fn cycles(store: &Locks, keys: &[LockKey], part: Duration) -> Result<u64, 
     while let Some(done) = tasks.join_next().await {
         all += done.map_err(|failed| Failure::System(failed.into()))??;
     }
-    let micros = clock.now().since(began).as_micros().max(1);
+    let micros = began.read().as_micros().max(1);
     Ok(u64::try_from(u128::from(all) * 1_000_000 / micros).unwrap_or(u64::MAX))
 }
 
 /// How long a lock takes from one of two waiters to the other.
 async fn handoff(stores: [&Locks; 2], key: LockKey, part: Duration) -> Result<Option<Spread>, Failure> {
-    let clock = Clock::system();
-    let until = clock.now().plus(part);
+    let began = Stopwatch::start();
     // Who released last, and when it began to.
-    let last: Arc<Mutex<Option<(usize, Moment)>>> = Arc::default();
+    let last: Arc<Mutex<Option<(usize, Duration)>>> = Arc::default();
     let mut tasks = JoinSet::new();
     for (who, store) in stores.into_iter().enumerate() {
-        let (store, clock, key, last) = (store.clone(), clock.clone(), key.clone(), Arc::clone(&last));
+        let (store, began, key, last) = (store.clone(), began.clone(), key.clone(), Arc::clone(&last));
         tasks.spawn(async move {
             let mut times = Vec::new();
-            while clock.now() < until {
-                let asked = clock.now();
+            while began.read() < part {
+                let asked = began.read();
                 let Some(guard) = store.acquire(&key, &options()).await? else { break };
-                let now = clock.now();
+                let now = began.read();
                 let before = last.lock().unwrap_or_else(PoisonError::into_inner).take();
                 // Only who waited already was handed something.
                 if let Some((_, released)) = before.filter(|(other, released)| *other != who && *released > asked) {
-                    times.push(now.since(released));
+                    times.push(now.saturating_sub(released));
                 }
                 // Time for the other to come and wait.
                 tokio::time::sleep(Duration::from_millis(2)).await;
-                *last.lock().unwrap_or_else(PoisonError::into_inner) = Some((who, clock.now()));
+                *last.lock().unwrap_or_else(PoisonError::into_inner) = Some((who, began.read()));
                 guard.release().await?;
                 // It is the other's turn, also where waiters do not queue.
                 tokio::time::sleep(Duration::from_millis(1)).await;

@@ -216,10 +216,6 @@ mod tests {
 
     use super::*;
 
-    fn refused(url: &str) -> String {
-        refuse(url, &kind_of(url).unwrap_err()).to_string()
-    }
-
     #[tokio::test]
     async fn a_kind_of_another_crate_is_chosen_and_shown_like_those_that_are_built_in() {
         let memory = Kind::new(
@@ -239,48 +235,10 @@ mod tests {
     }
 
     #[test]
-    #[cfg(feature = "redis")]
-    fn no_feature_is_named_that_the_program_was_built_with() {
-        for url in ["redis-cluter://h", "valkey+tls://h"] {
-            let refused = refused(url);
-            assert!(refused.contains("unknown backend scheme") && !refused.contains("--features"), "{refused}");
-        }
-    }
-
-    #[test]
-    fn the_store_that_is_asked_is_named_without_its_password() {
-        let chosen = |backend: Option<&str>| {
-            let backend = backend.map(str::to_owned);
-            choose(&StoreArgs { backend, session: None, password_file: None }).map(|choice| choice.shown())
-        };
-        let of = |url: &str| chosen(Some(url));
-        assert_eq!(of("file:/var/lock/app").unwrap(), "file:/var/lock/app");
-        let default = chosen(None).unwrap();
-        assert!(default.starts_with("file:/") && default.ends_with("leasehold"), "{default}");
-        assert!(matches!(of(""), Err(Failure::Usage(why)) if why.contains("is empty")));
-        assert!(matches!(of("none"), Err(Failure::Usage(why)) if why.contains("LEASEHOLD_BACKEND=none")));
-        #[cfg(feature = "redis")]
-        for (url, shown) in
-            [("redis://ada:pw@db1:6379/1", "redis://ada@db1:6379/1"), ("redis://:p/w@h", "redis-single:…")]
-        {
-            assert_eq!(of(url).unwrap(), shown);
-        }
-    }
-
-    #[test]
     fn a_feature_that_the_program_lacks_is_named() {
         let mut unknown = kind_of("rods://:pw@h").unwrap_err();
         unknown.feature = Some("fishing");
         let refused = refuse("rods://:pw@h", &unknown).to_string();
         assert!(refused.ends_with("; for rods: build it with `--features fishing` as well"), "{refused}");
-    }
-
-    #[test]
-    fn an_unknown_scheme_is_named_but_never_what_follows_it() {
-        for (url, named) in [("mongodb://:pw@h", Some("mongodb")), ("pw@h:1", None), ("pw", None)] {
-            let refused = refused(url);
-            assert!(!refused.contains("pw"), "{refused}");
-            assert!(named.is_none_or(|scheme| refused.contains(scheme)), "{refused}");
-        }
     }
 }

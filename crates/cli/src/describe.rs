@@ -147,18 +147,3 @@ pub(crate) fn markdown(kinds: &[Kind]) -> String {
 fn folder(kind: &Kind) -> &'static str {
     kind.package.strip_prefix("leasehold-").unwrap_or(kind.package)
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn every_row_of_the_table_has_every_column() {
-        let kinds = kinds();
-        let text = markdown(&kinds);
-        assert_eq!(text.lines().count(), kinds.len() + 2);
-        for line in text.lines() {
-            assert_eq!(line.matches('|').count(), Capability::ALL.len() + 4, "{line}");
-        }
-    }
-}

@@ -2,7 +2,7 @@ use std::io::{self, Read, Write};
 use std::time::Duration;
 
 use leasehold::{
-    Admin, Clock, DetachedLock, Error, ErrorKind, LockGuard, LockOptions, Locker, LockerExt, Locks, LossReason,
+    Admin, DetachedLock, Error, ErrorKind, LockGuard, LockOptions, Locker, LockerExt, Locks, LossReason,
     ReleaseOutcome, Wait,
 };
 
@@ -10,23 +10,23 @@ use crate::args::StoreArgs;
 use crate::choice::{Purpose, can_detach, choose, close};
 use crate::exit::Failure;
 use crate::report::Report;
-use crate::run::default_label;
 use crate::signals::Signals;
+use crate::stopwatch::Stopwatch;
 use crate::store_commands::{AcquireArgs, ReleaseArgs, RenewArgs, WaitArgs};
 use crate::values::patience;
+use crate::wording::default_label;
 
 /// `leasehold wait`: asks until nobody holds the key. Returns the exit code.
 pub(crate) async fn wait(args: &WaitArgs, store: &StoreArgs, report: Report) -> Result<u8, Failure> {
     const LONGEST_PAUSE: Duration = Duration::from_secs(1);
     let mut signals = Signals::catch()?;
-    let clock = Clock::system();
-    let started = clock.now();
+    let started = Stopwatch::start();
     let patience = patience(false, args.wait);
     let locks = signals.or(choose(store)?.connect_within(Purpose::Look, patience, report)).await??;
     let mut pause = Duration::from_millis(20);
     loop {
         let seen = signals.or(locks.inspect(&args.key)).await??;
-        let waited = clock.now().since(started);
+        let waited = started.read();
         if seen.holders.is_empty() {
             close(&locks).await;
             return Ok(0);
@@ -43,21 +43,16 @@ pub(crate) async fn wait(args: &WaitArgs, store: &StoreArgs, report: Report) -> 
 /// `leasehold acquire`: takes a lock that outlives this program, and prints its text. Returns the exit code.
 pub(crate) async fn acquire(args: &AcquireArgs, store: &StoreArgs, report: Report) -> Result<u8, Failure> {
     let mut signals = Signals::catch()?;
-    let clock = Clock::system();
-    let started = clock.now();
+    let started = Stopwatch::start();
     let patience = patience(args.nonblock, args.wait);
     let choice = choose(store)?;
     choice.tell_of_default(report);
     let locks = signals.or(choice.connect_within(Purpose::Lock, patience, report)).await??;
     can_detach(&locks, "acquire")?;
-    let mut options = LockOptions::new().ttl(args.ttl).wait(patience);
-    options = options.label(args.label.clone().unwrap_or_else(default_label));
-    if let Some(reason) = &args.reason {
-        options = options.reason(reason.as_str());
-    }
+    let options = args.texts.beside(LockOptions::new().ttl(args.ttl).wait(patience), None);
     let Some(guard) = signals.or(locks.acquire(&args.key, &options)).await?? else {
         let holders = locks.inspect(&args.key).await.ok();
-        return Err(Failure::Busy { key: args.key.clone(), waited: clock.now().since(started), holders });
+        return Err(Failure::Busy { key: args.key.clone(), waited: started.read(), holders });
     };
     leave(guard)?;
     close(&locks).await;

@@ -55,3 +55,8 @@ impl<M: GuardMode> Held<M> {
         (!self.also.is_empty()).then(|| serde_json::json!(tokens).to_string())
     }
 }
+
+/// The remaining lease. `None` if the store has no leases.
+pub(crate) fn lease_left(remaining: Duration) -> Option<Duration> {
+    Some(remaining).filter(|left| *left != Duration::MAX)
+}

@@ -9,9 +9,9 @@ use crate::choice::{Purpose, choose, close};
 use crate::duration::millis;
 use crate::exit::{Codes, Failure, USAGE, of_signal};
 use crate::report::Report;
-use crate::run::default_label;
 use crate::signals::Signals;
 use crate::store_commands::HoldArgs;
+use crate::wording::default_label;
 
 /// `leasehold hold`: serves one client on standard input and output. Returns the exit code.
 pub(crate) async fn hold(args: &HoldArgs, store: &StoreArgs, codes: Codes, report: Report) -> Result<u8, Failure> {

@@ -24,6 +24,7 @@ mod choice;
 mod duration;
 mod exit;
 mod password;
+mod stopwatch;
 mod store_commands;
 mod suggestion;
 mod values;

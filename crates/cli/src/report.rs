@@ -2,13 +2,14 @@ use std::fmt::Display;
 use std::io::{self, IsTerminal, Write};
 use std::time::Duration;
 
-use leasehold::{FencingToken, Holders, LockKey, LossReason, Mode, ReleaseOutcome, Result};
+use leasehold::{Guard, GuardMode, Holders, LockKey, LossReason, ReleaseOutcome, Result};
 use serde::Serialize;
 
 use crate::args::{Command, OnLost};
 use crate::child::Ended;
 use crate::duration::{millis, spoken};
 use crate::exit::{Codes, Failure};
+use crate::held::lease_left;
 use crate::wording::{self, HolderFields, json_event};
 
 /// Prints what the program does, on standard error: standard output belongs to the command.
@@ -106,19 +107,20 @@ impl Report {
         self.verbose(|| format!("waiting for {}: {}", wording::shown(key.as_str()), in_the_way(holders)));
     }
 
-    pub(crate) fn acquired(self, grant: &Acquired<'_>) {
-        let Acquired { key, backend, mode, token, remaining, waited, after } = *grant;
+    /// Reports a grant, after so long a wait, in which `after` was the last holder that was seen.
+    pub(crate) fn acquired<M: GuardMode>(self, guard: &Guard<M>, backend: &str, waited: Duration, after: Option<&str>) {
         self.event(|| Event::Acquired {
-            key: key.as_str(),
+            key: guard.key().as_str(),
             backend,
-            mode: mode.as_str(),
-            token: token.map(Into::into),
-            expires_in_ms: remaining.map(millis),
+            mode: M::MODE.as_str(),
+            token: guard.fencing_token().map(Into::into),
+            expires_in_ms: lease_left(guard.remaining()).map(millis),
             waited_ms: millis(waited),
         });
         self.verbose(|| {
+            let (key, waited) = (wording::shown(guard.key().as_str()), spoken(waited));
             let after = after.map(|who| format!("; it was held by {who}")).unwrap_or_default();
-            format!("acquired {} on {backend} after {}{after}", wording::shown(key.as_str()), spoken(waited))
+            format!("acquired {key} on {backend} after {waited}{after}")
         });
     }
 
@@ -238,20 +240,6 @@ impl Report {
             put(&format!("leasehold: {}\n", text()));
         }
     }
-}
-
-/// What is reported of a grant.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Acquired<'a> {
-    pub(crate) key: &'a LockKey,
-    /// The store, as it is shown to people and programs.
-    pub(crate) backend: &'a str,
-    pub(crate) mode: Mode,
-    pub(crate) token: Option<FencingToken>,
-    pub(crate) remaining: Option<Duration>,
-    pub(crate) waited: Duration,
-    /// The last holder that was seen during the wait.
-    pub(crate) after: Option<&'a str>,
 }
 
 /// The reason of a wait, as text: the holders, or the error of asking for them.

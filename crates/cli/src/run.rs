@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use futures::future::join_all;
 use leasehold::{
-    Address, Capability, Clock, Error, ErrorKind, Exclusive, Guard, GuardMode, LockKey, LockOptions, Locker, LockerExt,
-    Locks, LossReason, Mode, ReleaseOutcome, Result, RwLockerExt, Semaphore, Wait,
+    Address, Capability, Error, ErrorKind, Exclusive, Guard, GuardMode, LockKey, LockOptions, Locker, LockerExt, Locks,
+    LossReason, Mode, ReleaseOutcome, Result, RwLockerExt, Semaphore, Wait,
 };
 
 use crate::args::{OnLost, RunArgs, StoreArgs};
@@ -13,13 +13,14 @@ use crate::child::Child;
 use crate::choice::{Purpose, can_detach, choose, close};
 use crate::duration::{millis, spoken};
 use crate::exit::{Codes, Failure};
-use crate::held::Held;
-use crate::report::{Acquired, Report};
+use crate::held::{Held, lease_left};
+use crate::report::Report;
 use crate::restarts::Restarts;
 use crate::signals::Signals;
+use crate::stopwatch::Stopwatch;
 use crate::supervise::Supervisor;
 use crate::waiting::Waiting;
-use crate::wording;
+use crate::wording::{self, default_label};
 
 /// How long the program waits for the answer to its release.
 const RELEASE_BOUND: Duration = Duration::from_secs(5);
@@ -30,20 +31,10 @@ pub(crate) async fn run(args: &RunArgs, store: &StoreArgs, codes: Codes, report:
     let (choice, joins_a_session) = (choose(store)?, store.session.is_some());
     choice.tell_of_default(report);
     let purpose = if args.close { Purpose::Lock } else { Purpose::Run };
-    let clock = Clock::system();
-    let started = clock.now();
+    let started = Stopwatch::start();
     let store = signals.or(choice.connect_within(purpose, args.patience(), report)).await??;
-    let connecting = clock.now().since(started);
-    let job = Job {
-        args,
-        codes,
-        report,
-        store: &store,
-        address: &choice.address,
-        place: choice.shown(),
-        joins_a_session,
-        connecting,
-    };
+    let (connecting, place, address) = (started.read(), choice.shown(), &choice.address);
+    let job = Job { args, codes, report, store: &store, address, place, joins_a_session, connecting };
     let done = match job.lock_around_it().await {
         Some(failure) => Err(failure),
         None if args.restart => job.keep_running(&mut signals).await,
@@ -126,30 +117,31 @@ impl Job<'_> {
             let refused = Error::new(ErrorKind::Unsupported, "acquire").with_backend(self.backend()).key(&args.key);
             return Err(refused.detail("--on-wanted needs a store with a queue").into());
         }
-        let mut options = args.options(default_label);
+        let mut options = args.options();
         if let Wait::UpTo(limit) = options.patience() {
             options = options.wait(Wait::UpTo(limit.saturating_sub(self.connecting)));
         }
-        if let Some(permits) = args.permits {
-            let semaphore = Semaphore::new(store.locker(), &args.key, permits)?;
-            let waiting = self.waiting_for(semaphore.slots());
+        if args.shared {
+            let readers = store.readers().map_err(|refused| refused.key(&args.key))?;
+            let waiting = self.waiting_for(slice::from_ref(&args.key));
             let release = async |held, finished| self.release(held, finished).await;
-            let acquiring = async { Ok(semaphore.acquire_with(&options).await?.map(|permit| vec![permit])) };
+            let acquiring = async { Ok(readers.acquire_read(&args.key, &options).await?.map(|reader| vec![reader])) };
             return self.run_under(acquiring, waiting, signals, release).await;
         }
-        let keys = args.keys();
-        let waiting = self.waiting_for(&keys);
-        if !args.shared {
-            if args.once_per.is_some() {
-                can_detach(store, "acquire")?;
+        if args.once_per.is_some() {
+            can_detach(store, "acquire")?;
+        }
+        let (semaphore, keys) =
+            (args.permits.map(|permits| Semaphore::new(store.locker(), &args.key, permits)), args.keys());
+        let semaphore = semaphore.transpose()?;
+        let waiting = self.waiting_for(semaphore.as_ref().map_or(keys.as_slice(), Semaphore::slots));
+        let release = async |held, finished| self.release_or_leave(held, finished).await;
+        let acquiring = async {
+            match &semaphore {
+                Some(semaphore) => Ok(semaphore.acquire_with(&options).await?.map(|permit| vec![permit])),
+                None => store.lock_all(keys.clone(), &options).await,
             }
-            let release = async |held, finished| self.release_or_leave(held, finished).await;
-            let acquiring = store.lock_all(keys.clone(), &options);
-            return self.run_under(acquiring, waiting, signals, release).await;
-        }
-        let readers = store.readers().map_err(|refused| refused.key(&args.key))?;
-        let release = async |held, finished| self.release(held, finished).await;
-        let acquiring = async { Ok(readers.acquire_read(&args.key, &options).await?.map(|reader| vec![reader])) };
+        };
         self.run_under(acquiring, waiting, signals, release).await
     }
 
@@ -172,22 +164,19 @@ impl Job<'_> {
     ) -> Result<Ran, Failure> {
         let args = self.args;
         let held = self.acquire(acquiring, waiting, signals).await?;
-        let clock = Clock::system();
-        let acquired_at = clock.now();
-        let since_then = || clock.now().since(acquired_at);
+        let acquired = Stopwatch::start();
         if let Some((key, reason)) = held.loss() {
             return Err(Failure::LostBeforeStart { key: key.clone(), reason });
         }
         let outcome = match self.start(&held, signals) {
             Ok(mut child) => {
-                let since = (clock.clone(), acquired_at);
-                let supervisor = Supervisor::new(&held, &mut child, args, self.report, since);
+                let supervisor = Supervisor::new(&held, &mut child, args, self.report, &acquired);
                 Ok(supervisor.until_it_ends(signals).await)
             }
             Err(failure) => Err(failure),
         };
         let succeeded = matches!(&outcome, Ok((ended, None)) if ended.exit_code() == 0);
-        let finished = || Finished { succeeded, held_for: since_then() };
+        let finished = || Finished { succeeded, held_for: acquired.read() };
         let kept = outcome.is_ok() && self.keep(&held, &finished(), signals).await;
         let finished = finished();
         let held_for = finished.held_for;
@@ -223,15 +212,7 @@ impl Job<'_> {
             return Err(Failure::Busy { key, waited, holders });
         };
         for guard in held.all() {
-            report.acquired(&Acquired {
-                key: guard.key(),
-                backend: &self.place,
-                mode: M::MODE,
-                token: guard.fencing_token(),
-                remaining: lease_left(guard.remaining()),
-                waited,
-                after: waiting.holder(),
-            });
+            report.acquired(guard, &self.place, waited, waiting.holder());
         }
         Ok(held)
     }
@@ -305,9 +286,11 @@ impl Job<'_> {
     async fn release_one<M: GuardMode>(&self, guard: Guard<M>, held_for: Duration) -> Option<LossReason> {
         let key = guard.key().clone();
         let left = lease_left(guard.remaining());
-        let silence = || Error::new(ErrorKind::Indeterminate, "release").with_backend(self.backend()).key(&key);
+        let silent = || {
+            let silence = Error::new(ErrorKind::Indeterminate, "release").with_backend(self.backend()).key(&key);
+            Err(silence.detail("the store gave no answer"))
+        };
         let outcome = tokio::time::timeout(RELEASE_BOUND, guard.release()).await;
-        let silent = || Err(silence().detail("the store gave no answer"));
         let outcome = match outcome.unwrap_or_else(|_| silent()) {
             // It was held when the command ended; its lease ended while the store did not answer.
             Ok(ReleaseOutcome::AlreadyLost(LossReason::Expired | LossReason::Unreachable))
@@ -331,17 +314,4 @@ fn outer_locks() -> BTreeMap<String, u64> {
     let several = variable("LEASEHOLD_TOKENS").and_then(|tokens| serde_json::from_str(&tokens).ok());
     let one = || Some((variable("LEASEHOLD_KEY")?, variable("LEASEHOLD_TOKEN")?.parse().ok()?));
     several.unwrap_or_else(|| one().into_iter().collect())
-}
-
-/// The remaining lease. `None` if the store has no leases.
-fn lease_left(remaining: Duration) -> Option<Duration> {
-    Some(remaining).filter(|left| *left != Duration::MAX)
-}
-
-/// The label of a program that names none.
-pub(crate) fn default_label() -> String {
-    let host = rustix::system::uname();
-    let user = std::env::var("USER").or_else(|_| std::env::var("LOGNAME"));
-    let user = user.unwrap_or_else(|_| format!("uid{}", rustix::process::getuid().as_raw()));
-    format!("{user}@{} pid {}", host.nodename().to_string_lossy(), std::process::id())
 }

@@ -104,15 +104,3 @@ fn ignored_in(status: &str) -> Option<u64> {
     let mask = status.lines().find_map(|line| line.strip_prefix("SigIgn:"))?;
     u64::from_str_radix(mask.trim(), 16).ok()
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_ignored_set_is_read_from_the_process_status() {
-        assert_eq!(ignored_in("Name:\tx\nSigBlk:\t0\nSigIgn:\t0000000000001003\nSigCgt:\t1\n"), Some(0x1003));
-        assert_eq!(ignored_in("Name:\tx\n"), None);
-        assert_eq!(ignored_in("SigIgn:\tzz\n"), None);
-    }
-}

@@ -8,7 +8,7 @@ use clap::Args;
 use leasehold::LockKey;
 
 use crate::duration;
-use crate::values::{key, lease};
+use crate::values::{Texts, key, lease};
 
 /// Hold a lock for a program of any language, as long as it keeps this command's input open
 ///
@@ -126,13 +126,8 @@ pub(crate) struct AcquireArgs {
     #[arg(short, long, value_name = "DUR", value_parser = duration::parse)]
     pub(crate) wait: Option<Duration>,
 
-    /// Why you lock; shown to those who wait for the lock or inspect it
-    #[arg(long, value_name = "TEXT")]
-    pub(crate) reason: Option<String>,
-
-    /// Who you are; shown beside the reason (default: user@host pid N)
-    #[arg(long, value_name = "TEXT")]
-    pub(crate) label: Option<String>,
+    #[command(flatten)]
+    pub(crate) texts: Texts,
 }
 
 /// Prolong a lock that `leasehold acquire` took, and print its new text

@@ -3,6 +3,7 @@ use std::ffi::OsString;
 use clap::Error;
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 use leasehold::Kind;
+use strsim::levenshtein;
 
 /// Options of flock(1), `consul lock` and `etcdctl lock` that are none here, and what does the same.
 const OPTIONS_ELSEWHERE: [(&[&str], &str); 9] = [
@@ -111,7 +112,7 @@ pub(crate) fn did_you_mean(url: &str, kinds: &[Kind]) -> Option<String> {
     let elsewhere = ELSEWHERE.iter().find(|(name, _)| *name == plain).map(|(_, scheme)| *scheme);
     let all = kinds.iter().flat_map(Kind::all_schemes);
     let meant = elsewhere.filter(|scheme| is_known(kinds, scheme)).or_else(|| {
-        let near = all.map(|known| (distance(known, &plain), known)).min_by_key(|(distance, _)| *distance)?;
+        let near = all.map(|known| (levenshtein(known, &plain), known)).min_by_key(|(distance, _)| *distance)?;
         // A third of it may be wrong: more is another word.
         (near.0 * 3 <= plain.len()).then_some(near.1)
     })?;
@@ -122,37 +123,11 @@ fn is_known(kinds: &[Kind], scheme: &str) -> bool {
     kinds.iter().flat_map(Kind::all_schemes).any(|known| known == scheme)
 }
 
-/// How many letters have to be put in, left out or replaced to make one word of the other.
-fn distance(one: &str, other: &str) -> usize {
-    let other: Vec<_> = other.bytes().collect();
-    let mut row: Vec<usize> = (0..=other.len()).collect();
-    for (at, letter) in one.bytes().enumerate() {
-        let mut before = row[0];
-        row[0] = at + 1;
-        for column in 0..other.len() {
-            let replaced = before + usize::from(other[column] != letter);
-            before = row[column + 1];
-            row[column + 1] = replaced.min(before + 1).min(row[column] + 1);
-        }
-    }
-    row[other.len()]
-}
-
 #[cfg(test)]
 mod tests {
     use leasehold::kinds;
 
     use super::*;
-
-    #[test]
-    fn words_are_as_far_apart_as_letters_differ() {
-        for (one, other, apart) in
-            [("", "abc", 3), ("redis", "redis", 0), ("redis", "reddis", 1), ("mysql", "mqsyl", 2)]
-        {
-            assert_eq!(distance(one, other), apart, "{one} {other}");
-            assert_eq!(distance(other, one), apart, "{other} {one}");
-        }
-    }
 
     #[test]
     #[cfg(all(feature = "redis", feature = "mysql", feature = "postgres"))]

@@ -1,8 +1,7 @@
 use std::pin::pin;
 use std::time::Duration;
 
-use leasehold::clock::Moment;
-use leasehold::{Clock, GuardMode, LossReason};
+use leasehold::{GuardMode, LossReason};
 use rustix::process::Signal;
 use tokio::time::{Instant, sleep, sleep_until};
 
@@ -12,6 +11,7 @@ use crate::ending::{Due, Ending};
 use crate::held::Held;
 use crate::report::Report;
 use crate::signals::Signals;
+use crate::stopwatch::Stopwatch;
 use crate::terminal::Terminal;
 
 /// The longest time between two checks of the lease. Timers of the runtime stop while the machine sleeps, so one long
@@ -24,8 +24,8 @@ pub(crate) struct Supervisor<'a, M: GuardMode> {
     child: &'a mut Child,
     args: &'a RunArgs,
     report: Report,
-    clock: Clock,
-    since: Moment,
+    /// Since what is held was acquired.
+    acquired: &'a Stopwatch,
     ending: Ending,
     /// The reason for which the command was told to end, or continues without the lock.
     loss: Option<LossReason>,
@@ -33,17 +33,16 @@ pub(crate) struct Supervisor<'a, M: GuardMode> {
 }
 
 impl<'a, M: GuardMode> Supervisor<'a, M> {
-    /// `since` is the moment at which what is held was acquired.
     pub(crate) fn new(
         held: &'a Held<M>,
         child: &'a mut Child,
         args: &'a RunArgs,
         report: Report,
-        (clock, since): (Clock, Moment),
+        acquired: &'a Stopwatch,
     ) -> Self {
         let grace = if args.on_lost == OnLost::Term { args.kill_after } else { Duration::ZERO };
         let ending = Ending::new(grace, args.max_hold);
-        Self { held, child, args, report, clock, since, ending, loss: None, kill_at: None }
+        Self { held, child, args, report, acquired, ending, loss: None, kill_at: None }
     }
 
     /// Waits until the command ends. Returns how it ended and, if the lock was lost meanwhile, the reason.
@@ -70,7 +69,7 @@ impl<'a, M: GuardMode> Supervisor<'a, M> {
                 },
                 () = &mut wanted, if on_wanted.is_some() => {
                     if let Some(signal) = on_wanted.take() {
-                        self.child.signal(signal.into());
+                        self.child.signal(signal);
                     }
                 }
                 signal = signals.next() => match signal {
@@ -112,7 +111,7 @@ impl<'a, M: GuardMode> Supervisor<'a, M> {
             // After the deadline another holder may have the lock.
             Some(reason) => Due::Now { reason, grace: Duration::ZERO },
             None if self.args.on_lost == OnLost::Ignore => Due::In(SLICE),
-            None => self.ending.look(self.held.remaining(), self.clock.now().since(self.since)),
+            None => self.ending.look(self.held.remaining(), self.acquired.read()),
         }
     }
 

@@ -2,13 +2,12 @@ use std::convert::Infallible;
 use std::io::{self, Write};
 use std::time::Duration;
 
-use leasehold::clock::Moment;
-use leasehold::{Admin, Clock, Error, ErrorKind, Holders, LockKey, Result};
-use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
+use leasehold::{Admin, Error, ErrorKind, Holders, LockKey, Result};
 
 use crate::duration::spoken;
 use crate::report::{Report, in_the_way};
-use crate::wording;
+use crate::stopwatch::Stopwatch;
+use crate::wording::{self, cut};
 
 /// Waits shorter than this are not reported.
 const UNREPORTED: Duration = Duration::from_millis(300);
@@ -30,8 +29,7 @@ pub(crate) struct Waiting<'a> {
     place: &'a str,
     admin: &'a dyn Admin,
     report: Report,
-    clock: Clock,
-    since: Moment,
+    stopwatch: Stopwatch,
     /// The last holder that was seen.
     holder: Option<String>,
     line: Option<Line>,
@@ -47,15 +45,14 @@ impl<'a> Waiting<'a> {
         admin: &'a dyn Admin,
         report: Report,
     ) -> Self {
-        let clock = Clock::system();
-        let since = clock.now();
         let line = report.is_for_a_terminal().then(Line::default);
         let tells_when_long = line.is_none() && !report.tells_of_waiting();
-        Self { key, keys, backend, place, admin, report, clock, since, holder: None, line, tells_when_long }
+        let stopwatch = Stopwatch::start();
+        Self { key, keys, backend, place, admin, report, stopwatch, holder: None, line, tells_when_long }
     }
 
     pub(crate) fn waited(&self) -> Duration {
-        self.clock.now().since(self.since)
+        self.stopwatch.read()
     }
 
     /// The last holder that was seen.
@@ -168,24 +165,6 @@ impl Drop for Line {
     }
 }
 
-/// The text, cut to `columns` columns, with an ellipsis if something was cut off.
-fn cut(text: &str, columns: usize) -> String {
-    if text.width() <= columns {
-        return text.to_owned();
-    }
-    let mut left = columns.saturating_sub(1);
-    let kept = text.chars().take_while(|c| match left.checked_sub(c.width().unwrap_or(0)) {
-        Some(rest) => {
-            left = rest;
-            true
-        }
-        None => false,
-    });
-    let mut kept: String = kept.collect();
-    kept.push('…');
-    kept
-}
-
 #[cfg(test)]
 mod tests {
     use std::slice;
@@ -218,13 +197,5 @@ mod tests {
         for tells_already in ["-v", "--json"] {
             assert_eq!(told(&[tells_already]), [None, None, None, None], "{tells_already}");
         }
-    }
-
-    #[test]
-    fn a_line_never_gets_wider_than_the_terminal() {
-        assert_eq!(cut("held by ada", 11), "held by ada");
-        assert_eq!(cut("held by ada", 10), "held by a…");
-        assert_eq!(cut("鍵鍵鍵", 4), "鍵…");
-        assert_eq!(cut("鍵鍵鍵", 6), "鍵鍵鍵");
     }
 }

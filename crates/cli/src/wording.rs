@@ -1,6 +1,9 @@
+use std::borrow::Cow;
+
 use leasehold::{Clock, Holder, Holders, Mode};
 pub(crate) use leasehold_agent::HolderFields;
 use serde::Serialize;
+use unicode_width::UnicodeWidthStr;
 
 use crate::duration::spoken;
 
@@ -34,6 +37,24 @@ pub(crate) fn holder(holder: &Holder) -> String {
         text = format!("{text}, {} left", spoken(left));
     }
     text
+}
+
+/// The label of a program that names none.
+pub(crate) fn default_label() -> String {
+    let host = rustix::system::uname();
+    let user = std::env::var("USER").or_else(|_| std::env::var("LOGNAME"));
+    let user = user.unwrap_or_else(|_| format!("uid{}", rustix::process::getuid().as_raw()));
+    format!("{user}@{} pid {}", host.nodename().to_string_lossy(), std::process::id())
+}
+
+/// Cuts a text to `width` cells of a terminal; a text that was cut ends in `…`.
+pub(crate) fn cut(text: &str, width: usize) -> Cow<'_, str> {
+    if text.width() <= width {
+        return Cow::Borrowed(text);
+    }
+    let ends = text.char_indices().map(|(at, _)| at);
+    let end = ends.take_while(|end| text[..*end].width() < width).last();
+    Cow::Owned(end.map_or_else(String::new, |end| format!("{}…", &text[..end])))
 }
 
 /// One object on one line.
@@ -91,5 +112,24 @@ mod tests {
         let one = r#"ada@db1 pid 7 ("nightly\treport"), shared, 23 s left"#;
         assert_eq!(told(vec![full.clone()]).unwrap(), one);
         assert_eq!(told(vec![full, bare]).unwrap(), format!("{one} and 1 more"));
+    }
+
+    #[test]
+    fn a_text_is_cut_at_the_cell_and_says_so() {
+        for (text, width, cell) in [
+            ("abc", 3, "abc"),
+            ("abcd", 3, "ab…"),
+            ("abcd", 1, "…"),
+            ("abcd", 0, ""),
+            ("鍵鍵鍵", 6, "鍵鍵鍵"),
+            ("鍵鍵鍵", 5, "鍵鍵…"),
+            ("鍵鍵鍵", 4, "鍵…"),
+            ("e\u{301}e\u{301}e\u{301}", 2, "e\u{301}…"),
+            ("", 0, ""),
+        ] {
+            let shown = cut(text, width);
+            assert_eq!(shown, cell, "{text} in {width}");
+            assert!(shown.width() <= width);
+        }
     }
 }

@@ -2,7 +2,7 @@
 
 use std::collections::HashSet;
 use std::future::pending;
-use std::hash::{DefaultHasher, Hash, Hasher};
+use std::hash::{BuildHasher, BuildHasherDefault, DefaultHasher};
 use std::os::unix::net::UnixStream;
 use std::path::PathBuf;
 use std::sync::Mutex;
@@ -45,7 +45,5 @@ fn serve(socket: PathBuf, store: impl FnOnce() -> BoxFuture<'static, Result<Lock
 fn socket(name: &str) -> PathBuf {
     let folder = std::env::temp_dir().join("leasehold-agents");
     std::fs::create_dir_all(&folder).unwrap();
-    let mut hasher = DefaultHasher::new();
-    name.hash(&mut hasher);
-    folder.join(format!("{:x}.sock", hasher.finish()))
+    folder.join(format!("{:x}.sock", BuildHasherDefault::<DefaultHasher>::default().hash_one(name)))
 }

@@ -5,21 +5,12 @@ use std::future::pending;
 use leasehold_agent::{Agent, Policy, Systemd};
 use leasehold_core::conformance::{Fault, Faulty, Op};
 use leasehold_core::{Backend, Claim, Clock, LockKey, Locks, MemoryBackend, Mode};
-use leasehold_testkit::{Deadline, PATIENCE, test};
+use leasehold_testkit::{PATIENCE, eventually, test};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::UnixStream;
-use tokio::task::yield_now;
 use tokio::time::timeout;
 
 const LISTS: usize = 120;
-
-async fn until(what: &str, holds: impl Fn() -> bool) {
-    let deadline = Deadline::after(PATIENCE);
-    while !holds() {
-        assert!(!deadline.is_over(), "{what}");
-        yield_now().await;
-    }
-}
 
 /// What it asked for has the connections of a store with few of them, and would have them until it reads.
 #[test]
@@ -35,7 +26,7 @@ async fn what_it_asked_for_ends_all_the_same_and_so_does_its_connection() {
     let agent = Agent::new(Locks::shared(store.engine()), "", Policy::open(), Systemd::default());
     let path = socket.clone();
     tokio::spawn(async move { agent.run(&path, pending()).await });
-    until("the agent listens", || socket.exists()).await;
+    eventually("the agent listens", async || socket.exists()).await;
 
     faults.always(Op::List, Fault::KeepReply);
     let mut program = UnixStream::connect(&socket).await.unwrap();
@@ -43,9 +34,9 @@ async fn what_it_asked_for_ends_all_the_same_and_so_does_its_connection() {
     for number in 0..LISTS {
         program.write_all(format!("[{number},{{\"list\":[\"\",null]}}]\n").as_bytes()).await.unwrap();
     }
-    until("all are under way", || faults.calls(Op::List) == LISTS).await;
+    eventually("all are under way", async || faults.calls(Op::List) == LISTS).await;
     faults.heal();
-    until("their answers are waited for", || faults.answered(Op::List) == LISTS).await;
+    eventually("their answers are waited for", async || faults.answered(Op::List) == LISTS).await;
     let mut read = Vec::new();
     let ended = timeout(PATIENCE, program.read_to_end(&mut read)).await;
     assert!(ended.is_ok(), "it is not ended, and has {} bytes to read", read.len());

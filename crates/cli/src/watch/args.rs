@@ -1,11 +1,10 @@
 #![allow(clippy::doc_markdown, reason = "these comments are the help texts, which are plain text")]
 
-use std::ops::RangeInclusive;
 use std::time::Duration;
 
 use clap::{Args, ValueEnum};
 
-use crate::duration;
+use crate::values::within;
 
 /// Watch the locks that are held, as a table that follows them
 ///
@@ -41,7 +40,6 @@ pub(crate) enum When {
 }
 
 fn interval(text: &str) -> Result<Duration, String> {
-    const ALLOWED: RangeInclusive<Duration> = Duration::from_millis(100)..=Duration::from_secs(24 * 60 * 60);
-    let interval = duration::parse(text)?;
-    if ALLOWED.contains(&interval) { Ok(interval) } else { Err("an interval takes 100ms to 24h".to_owned()) }
+    let longest = Duration::from_secs(24 * 60 * 60);
+    within(text, Duration::from_millis(100)..=longest, "an interval takes 100ms to 24h")
 }

@@ -1,7 +1,3 @@
-use std::borrow::Cow;
-
-use unicode_width::UnicodeWidthStr;
-
 /// The columns of the table, in the order in which they are shown.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Column {
@@ -101,16 +97,6 @@ pub(super) fn fit(mut whole: Vec<(Column, usize)>, width: usize) -> Vec<(Column,
     }
 }
 
-/// Cuts a text to `width` cells of a terminal; a text that was cut ends in `…`.
-pub(super) fn cut(text: &str, width: usize) -> Cow<'_, str> {
-    if text.width() <= width {
-        return Cow::Borrowed(text);
-    }
-    let ends = text.char_indices().map(|(at, _)| at);
-    let end = ends.take_while(|end| text[..*end].width() < width).last();
-    Cow::Owned(end.map_or_else(String::new, |end| format!("{}…", &text[..end])))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -150,24 +136,5 @@ mod tests {
     fn what_is_spare_goes_to_the_texts_in_equal_parts() {
         let fitted = fit(vec![(Column::Key, 100), (Column::Label, 14), (Column::Left, 4)], 60);
         assert_eq!(fitted, [(Column::Key, 38), (Column::Label, 14), (Column::Left, 4)]);
-    }
-
-    #[test]
-    fn a_text_is_cut_at_the_cell_and_says_so() {
-        for (text, width, cell) in [
-            ("abc", 3, "abc"),
-            ("abcd", 3, "ab…"),
-            ("abcd", 1, "…"),
-            ("abcd", 0, ""),
-            ("鍵鍵鍵", 6, "鍵鍵鍵"),
-            ("鍵鍵鍵", 5, "鍵鍵…"),
-            ("鍵鍵鍵", 4, "鍵…"),
-            ("e\u{301}e\u{301}e\u{301}", 2, "e\u{301}…"),
-            ("", 0, ""),
-        ] {
-            let shown = cut(text, width);
-            assert_eq!(shown, cell, "{text} in {width}");
-            assert!(shown.width() <= width);
-        }
     }
 }

@@ -127,17 +127,31 @@ fn last_line(frame: &mut Frame<'_>, state: &State, look: &Look, area: Rect) {
 }
 
 #[cfg(test)]
+pub(super) mod samples {
+    use ratatui::Terminal;
+    use ratatui::backend::TestBackend;
+    use ratatui::buffer::Buffer;
+
+    use super::super::row::samples::now;
+    use super::*;
+
+    pub(in crate::watch) fn drawn(state: &mut State, look: &Look, (width, height): (u16, u16)) -> Buffer {
+        let mut terminal = Terminal::new(TestBackend::new(width, height)).unwrap();
+        terminal.draw(|frame| draw(frame, state, look, now())).unwrap();
+        terminal.backend().buffer().clone()
+    }
+}
+
+#[cfg(test)]
 mod tests {
     use std::time::Duration;
 
-    use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
     use leasehold::{Holder, Mode};
-    use ratatui::Terminal;
-    use ratatui::backend::TestBackend;
     use ratatui::buffer::Buffer;
     use ratatui::style::Color;
 
     use super::super::row::samples::{holder, now, row};
+    use super::super::state::samples::press;
     use super::*;
 
     fn look(colour: bool) -> Look {
@@ -158,37 +172,13 @@ mod tests {
         state
     }
 
-    fn drawn(state: &mut State, colour: bool, (width, height): (u16, u16)) -> Buffer {
-        let mut terminal = Terminal::new(TestBackend::new(width, height)).unwrap();
-        terminal.draw(|frame| draw(frame, state, &look(colour), now())).unwrap();
-        terminal.backend().buffer().clone()
+    fn drawn(state: &mut State, colour: bool, size: (u16, u16)) -> Buffer {
+        samples::drawn(state, &look(colour), size)
     }
 
     fn text(buffer: &Buffer) -> Vec<String> {
         let lines = buffer.content().chunks(usize::from(buffer.area.width.max(1)));
         lines.map(|line| line.iter().map(ratatui::buffer::Cell::symbol).collect::<String>()).collect()
-    }
-
-    fn press(state: &mut State, keys: &str) {
-        for key in keys.chars() {
-            let code = if key == '\n' { KeyCode::Enter } else { KeyCode::Char(key) };
-            state.pressed(KeyEvent::new(code, KeyModifiers::NONE));
-        }
-    }
-
-    #[test]
-    fn the_table_says_what_is_known_in_columns_that_line_up() {
-        let lines = text(&drawn(&mut state(), false, (130, 8)));
-        assert!(lines[0].starts_with("redis://db1:6379  3 keys held  prefix job/  by key ▲  10 s ago"), "{}", lines[0]);
-        for title in ["KEY ▲", "MODE", "HOLDERS", "LABEL", "REASON", "TOKEN", "HELD", "LEFT", "WAITING"] {
-            assert!(lines[1].contains(title), "{title}: {}", lines[1]);
-        }
-        assert!(lines[2].starts_with("> job/a "), "the selected row has a sign: {}", lines[2]);
-        let escaped = lines.iter().find(|line| line.contains("[2J")).unwrap();
-        assert!(escaped.contains(r#""job/鍵 鍵 \u{1b}[2J""#) || escaped.contains(r#"\u{1b}[2J""#), "{escaped}");
-        assert!(lines[7].contains("q quit"), "{}", lines[7]);
-        let ends = |line: &str| line.trim_end().chars().count();
-        assert_eq!(ends(&lines[2]), ends(&lines[1]), "the last column ends under its title");
     }
 
     #[test]
@@ -209,15 +199,6 @@ mod tests {
     }
 
     #[test]
-    fn an_old_table_says_so_in_words_and_since_when_and_why() {
-        let mut state = state();
-        state.answered(Err("connection refused".to_owned()), now().since, Duration::ZERO);
-        let lines = text(&drawn(&mut state, false, (130, 8)));
-        assert!(lines[1].starts_with("OLD: no answer for 10 s: connection refused"), "{}", lines[1]);
-        assert!(lines[3].contains("job/a"), "the old table stays: {}", lines[3]);
-    }
-
-    #[test]
     fn without_colours_there_are_none_and_with_them_the_words_are_the_same() {
         for keys in ["", "\n", "x", "?"] {
             let seen = |colour: bool| {
@@ -230,16 +211,6 @@ mod tests {
             assert_eq!(text(&plain), text(&coloured));
             let is_coloured = |buffer: &Buffer| buffer.content().iter().any(|cell| cell.fg != Color::Reset);
             assert!(!is_coloured(&plain) && is_coloured(&coloured), "{keys}");
-        }
-    }
-
-    #[test]
-    fn the_question_names_key_holder_and_token() {
-        let mut state = state();
-        press(&mut state, "x");
-        let all = text(&drawn(&mut state, false, (100, 24))).join("\n");
-        for named in ["Release job/a by force?", "ada", "448", "y release by force"] {
-            assert!(all.contains(named), "{named}: {all}");
         }
     }
 

@@ -6,7 +6,8 @@ use ratatui::style::{Color, Modifier, Style};
 use ratatui::text::Line;
 use ratatui::widgets::{HighlightSpacing, Row as Cells, Table as Grid, TableState};
 
-use super::column::{Column, GAP, cut};
+use super::column::{Column, GAP};
+use crate::wording::cut;
 
 /// What the screen shows beside the state.
 #[derive(Clone, Debug)]

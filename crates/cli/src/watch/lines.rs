@@ -1,10 +1,11 @@
 use std::collections::BTreeMap;
-use std::io::{self, Write};
+use std::io;
 
 use leasehold::{Holders, LockKey};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use serde::Serialize;
 
+use crate::admin::print;
 use crate::exit::Failure;
 use crate::wording::{HolderFields, json_event};
 
@@ -75,12 +76,7 @@ fn differ(before: &Holders, after: &Holders) -> bool {
 
 /// Writes lines to standard output. `false`: nobody reads it any more.
 pub(super) fn write(lines: &str) -> Result<bool, Failure> {
-    let mut out = io::stdout();
-    match out.write_all(lines.as_bytes()).and_then(|()| out.flush()) {
-        Ok(()) => Ok(!is_closed()),
-        Err(failed) if failed.kind() == io::ErrorKind::BrokenPipe => Ok(false),
-        Err(failed) => Err(Failure::System(failed)),
-    }
+    Ok(print(lines)? && !is_closed())
 }
 
 /// Whether standard output is a pipe that nobody reads any more, which a program that has nothing to write does not learn

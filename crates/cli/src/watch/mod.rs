@@ -15,15 +15,17 @@ mod table;
 mod draw;
 mod grid;
 mod panel;
+#[cfg(test)]
+mod picture;
 mod screen;
 
-use std::future::poll_fn;
-use std::io::{self, IsTerminal};
+use std::io::{self, ErrorKind::UnexpectedEof, IsTerminal};
 use std::pin::Pin;
 use std::time::{Duration, UNIX_EPOCH};
 
-use crossterm::event::{Event, EventStream, KeyEventKind};
-use futures::Stream;
+use crossterm::event::{Event, KeyEventKind};
+use futures::StreamExt;
+use futures::future::OptionFuture;
 use leasehold::{Admin, Clock, Locks};
 use rustix::process::Signal;
 
@@ -31,7 +33,7 @@ pub(crate) use self::args::WatchArgs;
 use self::args::When;
 use self::grid::Look;
 use self::lines::Lines;
-use self::poll::{Answer, Poll, Stopwatch};
+use self::poll::{Answer, Poll};
 use self::row::{Now, Row};
 use self::screen::Screen;
 use self::state::{Effect, Grant, State};
@@ -40,6 +42,7 @@ use crate::args::StoreArgs;
 use crate::choice::{Purpose, choose, close};
 use crate::exit::Failure;
 use crate::signals::Signals;
+use crate::stopwatch::Stopwatch;
 use crate::terminal::stop_our_job;
 use crate::wording;
 
@@ -132,7 +135,8 @@ async fn follow<'a>(
                 Signal::TSTP => screen.suspend(stop_our_job).map_err(Failure::System)?,
                 signal => return Err(Failure::Interrupted(signal)),
             },
-            event = next(&mut events) => match event.map_err(Failure::System)? {
+            // Its end is an error: without keys nobody could quit.
+            event = events.next() => match event.unwrap_or_else(|| Err(UnexpectedEof.into())).map_err(Failure::System)? {
                 Event::Key(key) if key.kind != KeyEventKind::Release => match state.pressed(key) {
                     Some(Effect::Quit) => return Ok(0),
                     Some(Effect::Suspend) => screen.suspend(stop_our_job).map_err(Failure::System)?,
@@ -146,7 +150,7 @@ async fn follow<'a>(
                 _ => {}
             },
             answer = poll.next() => take(state, answer, stopwatch.read()),
-            outcome = done(forcing) => {
+            Some(outcome) = OptionFuture::from(forcing.as_mut()) => {
                 *forcing = None;
                 state.forced(outcome);
                 poll.hurry();
@@ -160,19 +164,6 @@ fn take(state: &mut State, answer: Answer, now: Duration) {
     let rows = answer.held.map_err(|error| Failure::Store(error).to_string());
     let rows = rows.map(|held| held.into_values().filter_map(|(holders, came)| Row::new(holders, came)).collect());
     state.answered(rows, now, answer.took);
-}
-
-/// The next event of the terminal. Its end is an error: without keys nobody could quit.
-async fn next(events: &mut EventStream) -> io::Result<Event> {
-    let event = poll_fn(|context| Pin::new(&mut *events).poll_next(context)).await;
-    event.unwrap_or_else(|| Err(io::ErrorKind::UnexpectedEof.into()))
-}
-
-async fn done(forcing: &mut Option<Forcing<'_>>) -> String {
-    match forcing {
-        Some(forcing) => forcing.await,
-        None => std::future::pending().await,
-    }
 }
 
 /// Releases one grant by force, and says in words what came of it. Who was granted the key since is spared by the store.

@@ -2,29 +2,10 @@ use std::collections::BTreeMap;
 use std::pin::Pin;
 use std::time::Duration;
 
-use leasehold::clock::Moment;
-use leasehold::{Clock, Holders, LockKey, Locks, Result};
+use leasehold::{Holders, LockKey, Locks, Result};
 
 use crate::admin::each_held;
-
-/// The time since the program began.
-#[derive(Clone, Debug)]
-pub(super) struct Stopwatch {
-    clock: Clock,
-    began: Moment,
-}
-
-impl Stopwatch {
-    pub(super) fn start() -> Self {
-        let clock = Clock::system();
-        let began = clock.now();
-        Self { clock, began }
-    }
-
-    pub(super) fn read(&self) -> Duration {
-        self.clock.now().since(self.began)
-    }
-}
+use crate::stopwatch::Stopwatch;
 
 /// Everything that is held under a prefix, as the store said.
 #[derive(Debug)]

@@ -287,19 +287,10 @@ fn movement(code: KeyCode) -> Option<Move> {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::super::row::samples::{holder, row};
+pub(super) mod samples {
     use super::*;
 
-    const SECOND: Duration = Duration::from_secs(1);
-
-    fn state(rows: Vec<Row>) -> State {
-        let mut state = State::default();
-        state.answered(Ok(rows), SECOND, Duration::ZERO);
-        state
-    }
-
-    fn press(state: &mut State, keys: &str) -> Option<Effect> {
+    pub(in crate::watch) fn press(state: &mut State, keys: &str) -> Option<Effect> {
         keys.chars().fold(None, |_, key| {
             let code = match key {
                 '\n' => KeyCode::Enter,
@@ -309,6 +300,21 @@ mod tests {
             };
             state.pressed(KeyEvent::new(code, KeyModifiers::NONE))
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::row::samples::{holder, row};
+    use super::samples::press;
+    use super::*;
+
+    const SECOND: Duration = Duration::from_secs(1);
+
+    fn state(rows: Vec<Row>) -> State {
+        let mut state = State::default();
+        state.answered(Ok(rows), SECOND, Duration::ZERO);
+        state
     }
 
     fn is_question(state: &State) -> bool {

@@ -1,187 +1,113 @@
 //! Who holds what, for people and for programs.
 
-use leasehold_testkit::test;
-use std::process::Stdio;
+use std::process::{Command, Stdio};
 
-use serde_json::{Value, json};
+use leasehold_testkit::{shows_nothing, test};
+use serde_json::Value;
 
-use crate::support::{Place, leasehold, text};
+use crate::support::{Place, ended, leasehold, text};
 
 #[test]
 fn inspect_tells_who_holds_a_key_and_what_for() {
     let place = Place::file();
-    let free = place.run(&["inspect", "k"]);
-    assert_eq!(
-        (free.status.code(), text(&free.stdout).as_str()),
-        (Some(0), format!("k is free in {}\n", place.backend()).as_str())
-    );
-    assert_eq!(place.code(&["inspect", "--exit-code", "k"]), 1);
-    let holder = place.hold_with(&["--reason", "nightly report", "--label", "ada"], "k");
-    let seen = place.run(&["inspect", "k"]);
-    assert_eq!(seen.status.code(), Some(0));
-    let table = text(&seen.stdout);
-    for part in ["k ", "exclusive", "ada", "nightly report"] {
-        assert!(table.contains(part), "{part} is not in {table}");
-    }
-    assert_eq!(place.code(&["inspect", "--exit-code", "k"]), 0);
-    let seen: Value = serde_json::from_slice(&place.run(&["inspect", "--json", "k"]).stdout).unwrap();
-    assert_eq!((&seen["key"], &seen["held"]), (&json!("k"), &json!(true)));
-    assert_eq!((&seen["backend"], &seen["waiters"]), (&json!(place.backend()), &Value::Null));
-    assert_eq!(
-        (&seen["holders"][0]["label"], &seen["holders"][0]["reason"]),
-        (&json!("ada"), &json!("nightly report"))
-    );
-    assert!(seen["holders"][0]["token"].as_u64().unwrap() > 0);
-    drop(holder);
-}
-
-#[test]
-fn who_holds_it_is_user_host_and_process_unless_told_otherwise() {
-    let place = Place::file();
-    let holder = place.hold("k");
-    let seen: Value = serde_json::from_slice(&place.run(&["inspect", "--json", "k"]).stdout).unwrap();
-    let label = seen["holders"][0]["label"].as_str().unwrap();
-    assert!(label.contains('@') && label.contains(" pid "), "{label}");
-    drop(holder);
+    place.run("inspect k").is(0, &[]).prints(&format!("k is free in {}\n", place.backend()));
+    assert_eq!(place.code("inspect --exit-code k"), 1);
+    let _holder = place.hold_with("--reason 'nightly report' --label ada", "k");
+    place.run("inspect --exit-code k").is(0, &["k ", "exclusive", "ada", "nightly report"]);
+    let seen = place.inspect("k");
+    let holder = &seen["holders"][0];
+    assert!(seen["key"] == "k" && seen["held"] == true && seen["backend"] == place.backend(), "{seen}");
+    assert!(seen["waiters"].is_null() && holder["token"].as_u64().unwrap() > 0, "{seen}");
+    assert!(holder["label"] == "ada" && holder["reason"] == "nightly report", "{seen}");
+    let _other = place.hold("unlabelled");
+    let label = place.inspect("unlabelled")["holders"][0]["label"].to_string();
+    assert!(label.contains('@') && label.contains(" pid "), "user, host and process: {label}");
 }
 
 #[test]
 fn list_shows_the_held_keys_with_a_prefix_in_order() {
     let place = Place::file();
-    let empty = place.run(&["list"]);
-    assert_eq!(
-        (empty.status.code(), text(&empty.stdout).as_str()),
-        (Some(0), format!("nothing is held in {}\n", place.backend()).as_str())
-    );
-    let keys = ["job/b", "job/a", "other\n\u{1b}[2J"];
-    let holders: Vec<_> = keys.iter().map(|key| place.hold(key)).collect();
-    let lines = |args: &[&str]| {
-        let output = text(&place.run(args).stdout);
-        output.lines().map(str::to_owned).collect::<Vec<_>>()
-    };
-    let keys = |args: &[&str]| {
-        let fields = lines(args).into_iter().map(|line| serde_json::from_str::<Value>(&line).unwrap());
+    place.run("list").is(0, &[]).prints(&format!("nothing is held in {}\n", place.backend()));
+    let _holders = ["job/b", "job/a", "other\n\u{1b}[2J"].map(|key| place.hold(key));
+    let keys = |args: &str| {
+        let lines = place.run(args).output;
+        let fields = lines.lines().map(|line| serde_json::from_str::<Value>(line).unwrap());
         fields.map(|fields| fields["key"].as_str().unwrap().to_owned()).collect::<Vec<_>>()
     };
-    assert_eq!(keys(&["list", "--json"]), ["job/a", "job/b", "other\n\u{1b}[2J"]);
-    assert_eq!(keys(&["list", "--json", "job/"]), ["job/a", "job/b"]);
-    assert_eq!(keys(&["list", "--json", "nothing"]), [""; 0]);
-    let table = lines(&["list"]);
-    assert_eq!(table.len(), 5, "{table:?}");
-    assert_eq!(table[4], format!("in {}", place.backend()));
+    assert_eq!(keys("list --json"), ["job/a", "job/b", "other\n\u{1b}[2J"]);
+    assert_eq!(keys("list --json job/"), ["job/a", "job/b"]);
+    assert_eq!(keys("list --json nothing"), [""; 0]);
+    let table = place.run("list").output;
+    let table: Vec<_> = table.lines().collect();
+    assert_eq!((table.len(), table[4]), (5, format!("in {}", place.backend()).as_str()));
     assert!(table[3].starts_with(r#""other\n\u{1b}[2J""#), "a key cannot play with the terminal: {table:?}");
-    drop(holders);
 }
 
 #[test]
 fn force_release_says_whom_it_took_it_from() {
     let place = Place::file();
-    let free = place.run(&["force-release", "k"]);
-    assert_eq!(
-        (free.status.code(), text(&free.stdout).as_str()),
-        (Some(1), format!("k was free in {}\n", place.backend()).as_str())
-    );
-    let holder = place.hold_with(&["--label", "ada", "--ttl", "1h"], "k");
-    let taken = place.run(&["force-release", "k"]);
-    assert_eq!(taken.status.code(), Some(0));
-    assert!(text(&taken.stdout).contains("ada"), "{taken:?}");
-    assert_eq!(place.code(&["run", "-n", "k", "--", "true"]), 0);
-    drop(holder);
-    let holder = place.hold_with(&["--label", "bob", "--ttl", "1h"], "j");
-    let taken: Value = serde_json::from_slice(&place.run(&["force-release", "--json", "j"]).stdout).unwrap();
-    assert_eq!(taken["holders"][0]["label"], "bob");
-    drop(holder);
+    place.run("force-release k").is(1, &[]).prints(&format!("k was free in {}\n", place.backend()));
+    let _ada = place.hold_with("--label ada --ttl 1h", "k");
+    place.run("force-release k").is(0, &["ada"]);
+    assert!(place.is_free("k"));
+    let _bob = place.hold_with("--label bob --ttl 1h", "j");
+    assert_eq!(place.json("force-release --json j")["holders"][0]["label"], "bob");
 }
 
 #[test]
 fn force_release_with_a_token_spares_every_other_grant() {
     let place = Place::file();
-    let token = |key: &str| {
-        let seen: Value = serde_json::from_slice(&place.run(&["inspect", "--json", key]).stdout).unwrap();
-        seen["holders"][0]["token"].as_u64().unwrap()
-    };
-    assert_eq!(place.code(&["force-release", "k", "--token", "1"]), 1);
-    let holder = place.hold_with(&["--label", "ada", "--ttl", "1h"], "k");
-    let present = token("k");
-    let other = (present - 64).to_string();
-    let spared = place.run(&["force-release", "k", "--token", &other]);
-    assert_eq!(spared.status.code(), Some(1), "{spared:?}");
-    let said = text(&spared.stdout);
-    assert!(
-        said.starts_with(&format!("nothing is released: k is not held under the token {other}, but by\n")),
-        "{said}"
-    );
-    assert!(said.contains("ada") && said.contains(&present.to_string()), "{said}");
-    let spared: Value =
-        serde_json::from_slice(&place.run(&["force-release", "--json", "--token", &other, "k"]).stdout).unwrap();
-    assert_eq!((&spared["released"], &spared["holders"][0]["token"]), (&json!(false), &json!(present)));
-    assert_eq!(place.code(&["run", "-n", "k", "--", "true"]), 75, "it is still held");
-    let released = place.run(&["force-release", "--json", "--token", &present.to_string(), "k"]);
-    assert_eq!(released.status.code(), Some(0), "{released:?}");
-    let released: Value = serde_json::from_slice(&released.stdout).unwrap();
-    assert_eq!((&released["released"], &released["holders"][0]["label"]), (&json!(true), &json!("ada")));
-    assert_eq!(place.code(&["run", "-n", "k", "--", "true"]), 0);
-    drop(holder);
-    let readers = [place.hold_with(&["-s"], "r"), place.hold_with(&["-s"], "r")];
-    let refused = place.run(&["force-release", "--token", &token("r").to_string(), "r"]);
-    assert_eq!(refused.status.code(), Some(78), "a file does not let one of several readers go: {refused:?}");
-    assert!(text(&refused.stderr).contains("several readers"), "{refused:?}");
-    assert_eq!(place.code(&["run", "-n", "r", "--", "true"]), 75, "both still hold it");
-    drop(readers);
+    let token = |key: &str| place.inspect(key)["holders"][0]["token"].as_u64().unwrap();
+    assert_eq!(place.code("force-release k --token 1"), 1);
+    let _ada = place.hold_with("--label ada --ttl 1h", "k");
+    let (present, other) = (token("k"), token("k") - 64);
+    let spared = format!("nothing is released: k is not held under the token {other}, but by\n");
+    place.run(&format!("force-release k --token {other}")).is(1, &[&spared, "ada", &present.to_string()]);
+    let spared = place.json(&format!("force-release --json --token {other} k"));
+    assert!(spared["released"] == false && spared["holders"][0]["token"] == present, "{spared}");
+    assert!(!place.is_free("k"));
+    let released = place.json(&format!("force-release --json --token {present} k"));
+    assert!(released["released"] == true && released["holders"][0]["label"] == "ada", "{released}");
+    assert!(place.is_free("k"));
+    let _readers = [(); 2].map(|()| place.hold_with("-s", "r"));
+    // A file does not let one of several readers go.
+    place.run(&format!("force-release --token {} r", token("r"))).is(78, &["several readers"]);
+    assert!(!place.is_free("r"), "both still hold it");
 }
 
 #[test]
 fn without_a_default_every_command_that_names_no_store_is_64() {
-    let none = |args: &[&str]| {
-        let mut program = leasehold(args);
-        program.env("LEASEHOLD_BACKEND", "none").stdin(Stdio::null()).output().unwrap()
-    };
-    for args in [
-        &["run", "-n", "k", "--", "echo", "ran"][..],
-        &["inspect", "k"],
-        &["list"],
-        &["force-release", "k"],
-        &["doctor"],
-        &["migrate"],
-    ] {
-        let refused = none(args);
-        assert_eq!((refused.status.code(), text(&refused.stdout).as_str()), (Some(64), ""), "{args:?}: {refused:?}");
-        assert!(text(&refused.stderr).contains("use --backend URL"), "{refused:?}");
+    let none = |args: &str| ended(leasehold(args).env("LEASEHOLD_BACKEND", "none"));
+    for args in ["run -n k -- echo ran", "inspect k", "list", "force-release k", "doctor", "migrate"] {
+        none(args).is(64, &["use --backend URL"]).prints("");
     }
     let place = Place::file();
-    assert_eq!(none(&["--backend", place.backend(), "list"]).status.code(), Some(0));
+    none(&format!("--backend {} list", place.backend())).is(0, &[]);
 }
 
 #[test]
 fn backends_shows_every_store_that_was_built_in() {
-    let plain = text(&leasehold(&["backends"]).output().unwrap().stdout);
-    assert!(plain.contains("file") && plain.contains("cross-process"), "{plain}");
-    let table = text(&leasehold(&["backends", "--markdown"]).output().unwrap().stdout);
-    assert!(table.contains("`file:`") && table.contains('✓') && table.contains('–'), "{table}");
+    ended(&mut leasehold("backends")).is(0, &["file", "cross-process"]);
+    let table = ended(&mut leasehold("backends --markdown"));
+    table.is(0, &["`file:`", "✓", "–"]);
+    let kept = format!("<!-- backends:begin -->\n{}\n<!-- backends:end -->", table.output.trim_end());
     let readme = include_str!("../../../../README.md");
-    let is_there = readme.contains(&format!("<!-- backends:begin -->\n{}\n<!-- backends:end -->", table.trim_end()));
-    assert!(is_there, "the README has another table; `cargo xtask matrix` writes it");
+    assert!(readme.contains(&kept), "the README has another table; `cargo xtask matrix` writes it");
 }
 
 #[test]
 fn a_reader_that_has_seen_enough_is_no_failure() {
-    let mut program = leasehold(&["backends"]);
-    let mut program = program.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    let mut program = leasehold("backends").stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
     drop(program.stdout.take());
     let ended = program.wait_with_output().unwrap();
     assert_eq!((ended.status.code(), text(&ended.stderr).as_str()), (Some(0), ""));
 }
 
 #[test]
-fn a_store_without_tables_or_nodes_has_nothing_to_look_after() {
-    for command in ["migrate", "gc", "heal"] {
-        assert_eq!(Place::file().code(&[command]), 64, "{command}");
+fn what_a_store_of_files_does_not_have_is_bad_usage() {
+    for args in ["migrate", "gc", "heal", "--session me inspect k"] {
+        Place::file().run(args).is(64, &[]);
     }
-}
-
-#[test]
-fn a_session_is_for_stores_that_have_sessions() {
-    assert_eq!(Place::file().code(&["--session", "me", "inspect", "k"]), 64);
 }
 
 /// As in a container that sees the directory of its host, to watch over it.
@@ -189,58 +115,38 @@ fn a_session_is_for_stores_that_have_sessions() {
 #[test]
 fn what_is_held_is_seen_where_nothing_can_be_written() {
     let place = Place::file();
-    let holder = place.hold_with(&["--label", "ada"], "k");
-    let readers = place.hold_with(&["--label", "bob", "--shared"], "r");
-    let read_only = |args: &[&str]| {
+    let _holders = (place.hold_with("--label ada", "k"), place.hold_with("--label bob --shared", "r"));
+    let read_only = |args: &str| {
         let folder = place.backend().strip_prefix("file:").unwrap();
         let script = r#"d=$1; shift; mount --bind "$d" "$d" && mount -o remount,ro,bind "$d" || exit 99; exec "$@""#;
-        let mut command = std::process::Command::new("unshare");
-        command.args([
-            "-m",
-            "sh",
-            "-c",
-            script,
-            "sh",
-            folder,
-            env!("CARGO_BIN_EXE_leasehold"),
-            "--backend",
-            place.backend(),
-        ]);
-        let output = command.args(args).output();
-        let output =
-            output.ok().filter(|output| output.status.code() != Some(99) && !text(&output.stderr).contains("unshare:"));
-        output
-            .unwrap_or_else(|| leasehold_testkit::shows_nothing("mounting a directory read-only takes the super-user"))
+        let program = [env!("CARGO_BIN_EXE_leasehold"), "--backend", place.backend()];
+        let mut command = Command::new("unshare");
+        command.args(["-m", "sh", "-c", script, "sh", folder]).args(program).args(args.split(' '));
+        let may = Command::new("unshare").args(["-m", "true"]).status().is_ok_and(|status| status.success());
+        let seen = may.then(|| ended(&mut command)).filter(|seen| seen.code != Some(99));
+        seen.unwrap_or_else(|| shows_nothing("mounting a directory read-only takes the super-user"))
     };
-    let listed = text(&read_only(&["list"]).stdout);
-    assert!(listed.contains("ada") && listed.contains("bob"), "{listed}");
-    let seen = read_only(&["inspect", "-e", "k"]);
-    assert!(seen.status.code() == Some(0) && text(&seen.stdout).contains("ada"), "{seen:?}");
-    let refused = read_only(&["force-release", "k"]);
-    assert!(refused.status.code() == Some(78) && text(&refused.stderr).contains("ead-only"), "{refused:?}");
-    let examined = read_only(&["doctor"]);
-    let (code, said) = (examined.status.code(), text(&examined.stdout));
-    assert!(code == Some(2) && said.contains("error   file-system: ") && said.contains("mounted read-only"), "{said}");
-    assert!(!said.contains("cure  make room"), "there is room: {said}");
-    drop((holder, readers));
+    read_only("list").is(0, &["ada", "bob"]);
+    read_only("inspect -e k").is(0, &["ada"]);
+    read_only("force-release k").is(78, &["ead-only"]);
+    let examined = read_only("doctor");
+    examined.is(2, &["error   file-system: ", "mounted read-only"]);
+    assert!(!examined.output.contains("cure  make room"), "there is room: {examined:?}");
 }
 
 #[test]
 fn looking_for_locks_where_there_are_none_makes_nothing() {
     let dir = tempfile::tempdir().unwrap();
+    let is_empty = || std::fs::read_dir(dir.path()).unwrap().count() == 0;
     for folder in [dir.path().join("mistyped/locks"), dir.path().to_owned()] {
         let place = Place::at(format!("file:{}", folder.display()));
-        for args in [&["inspect", "k"][..], &["list"], &["list", "--json"], &["force-release", "k"]] {
-            let output = place.run(args);
-            assert_eq!((output.status.code(), text(&output.stdout).as_str()), (Some(78), ""), "{args:?}: {output:?}");
-            assert!(text(&output.stderr).contains(folder.to_str().unwrap()), "{args:?}: {output:?}");
+        for args in ["inspect k", "list", "list --json", "force-release k"] {
+            place.run(args).is(78, &[folder.to_str().unwrap()]).prints("");
         }
-        assert_eq!(std::fs::read_dir(dir.path()).unwrap().count(), 0);
+        assert!(is_empty());
     }
     for relative in ["file:locks", "file:~/locks", "file:./locks"] {
-        let output =
-            Place::at(relative).leasehold(&["run", "k", "--", "true"]).current_dir(dir.path()).output().unwrap();
-        assert_eq!(output.status.code(), Some(64), "{relative}: {output:?}");
-        assert_eq!(std::fs::read_dir(dir.path()).unwrap().count(), 0);
+        ended(Place::at(relative).leasehold("run k true").current_dir(dir.path())).is(64, &[]);
+        assert!(is_empty());
     }
 }

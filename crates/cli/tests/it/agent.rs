@@ -6,23 +6,18 @@ use std::mem::MaybeUninit;
 use std::os::fd::OwnedFd;
 use std::os::unix::fs::{FileTypeExt, PermissionsExt};
 use std::os::unix::net::{UnixDatagram, UnixListener, UnixStream};
-#[cfg(feature = "redis")]
-use std::path::Path;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
-#[cfg(feature = "redis")]
 use std::time::Duration;
 
-#[cfg(feature = "redis")]
-use leasehold_testkit::{Deadline, launch::find, needs, redis::Server};
-use leasehold_testkit::{KilledOnDrop, PATIENCE, eventually_some, test};
+use leasehold_testkit::{Deadline, KilledOnDrop, PATIENCE, eventually_some, launch::find, needs, test};
 use rustix::net::{RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, recvmsg};
 use rustix::process::{Pid, Signal, getuid, kill_process};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
-use crate::support::{Place, Running, text};
-#[cfg(feature = "redis")]
+use crate::hold::Client;
+use crate::support::{Ended, Place, Running, redis};
 use crate::tutorial::{is_like, shell, steps, words};
 
 /// An agent that runs, with a folder of its own for its socket.
@@ -34,11 +29,11 @@ pub(crate) struct Agent {
 impl Agent {
     /// Starts an agent on this store, and waits until it listens.
     #[track_caller]
-    pub(crate) fn start(place: &Place, options: &[&str]) -> Self {
+    pub(crate) fn start(place: &Place, options: &str) -> Self {
         let folder = tempfile::tempdir().unwrap();
         let program = Running::start(&mut agent(place, &folder, options));
         let agent = Self { program, folder };
-        eventually_some("the agent listens", || UnixStream::connect(agent.socket()).ok());
+        listens(&agent.folder);
         agent
     }
 
@@ -56,15 +51,13 @@ impl Agent {
     }
 
     #[track_caller]
-    fn client(&self) -> Client {
-        Client::of(UnixStream::connect(self.socket()).unwrap())
+    fn client(&self) -> Connection {
+        Connection::at(&self.folder)
     }
 
     #[track_caller]
-    fn asks(&self, request: &Value) -> Client {
-        let mut client = self.client();
-        client.says(&request.to_string());
-        client
+    fn asks(&self, request: &Value) -> Connection {
+        self.client().asking(request)
     }
 }
 
@@ -76,58 +69,50 @@ fn at(folder: &TempDir) -> Place {
     Place::at(format!("agent:{}", socket(folder).display()))
 }
 
-fn agent(place: &Place, folder: &TempDir, options: &[&str]) -> Command {
-    let socket = socket(folder);
-    place.leasehold(&[&["agent", "--socket", socket.to_str().unwrap()], options].concat())
+fn agent(place: &Place, folder: &TempDir, options: &str) -> Command {
+    place.leasehold(&format!("agent --socket {} {options}", socket(folder).display()))
 }
 
-/// One that must not start: its exit code, and what it says.
 #[track_caller]
-fn refused(place: &Place, folder: &TempDir, options: &[&str]) -> (Option<i32>, String) {
-    let ended = Running::start(&mut agent(place, folder, options)).end_by_itself();
-    (ended.code, ended.errors)
+fn listens(folder: &TempDir) {
+    eventually_some("the agent listens", || UnixStream::connect(socket(folder)).ok());
+}
+
+/// How one ends that must not start.
+#[track_caller]
+fn refused(place: &Place, folder: &TempDir, options: &str) -> Ended {
+    Running::start(&mut agent(place, folder, options)).end_by_itself()
 }
 
 /// A connection to an agent.
-struct Client(BufReader<UnixStream>);
+struct Connection(BufReader<UnixStream>);
 
-impl Client {
+impl Client for Connection {
+    fn write(&mut self, bytes: &[u8]) {
+        self.0.get_mut().write_all(bytes).unwrap();
+    }
+
+    fn read(&mut self) -> String {
+        let mut line = String::new();
+        self.0.read_line(&mut line).unwrap();
+        line
+    }
+}
+
+impl Connection {
     #[track_caller]
-    fn of(stream: UnixStream) -> Self {
+    fn at(folder: &TempDir) -> Self {
+        let stream = UnixStream::connect(socket(folder)).unwrap();
         stream.set_read_timeout(Some(PATIENCE)).unwrap();
         let mut client = Self(BufReader::new(stream));
-        assert_eq!(client.line(), json!({"leasehold": 1}));
+        assert_eq!(client.told(), json!({"leasehold": 1}));
         client
     }
 
     #[track_caller]
-    fn says(&mut self, line: &str) {
-        self.0.get_mut().write_all(format!("{line}\n").as_bytes()).unwrap();
-    }
-
-    #[track_caller]
-    fn line(&mut self) -> Value {
-        let mut line = String::new();
-        self.0.read_line(&mut line).unwrap();
-        serde_json::from_str(&line).unwrap_or_else(|_| panic!("not a line of the agent: {line:?}"))
-    }
-
-    /// The next line that is not about renewals and waiting.
-    #[track_caller]
-    fn answer(&mut self) -> Value {
-        loop {
-            let line = self.line();
-            if ["until", "waiting", "wanted"].iter().all(|told| line.get(told).is_none()) {
-                return line;
-            }
-        }
-    }
-
-    #[track_caller]
-    fn is_granted(&mut self) -> Value {
-        let line = self.answer();
-        assert!(line["held"].is_object(), "{line}");
-        line["held"].clone()
+    fn asking(mut self, request: &Value) -> Self {
+        self.says(request);
+        self
     }
 
     #[track_caller]
@@ -138,60 +123,48 @@ impl Client {
     }
 }
 
+/// The label of who holds `k`.
+fn label(place: &Place) -> String {
+    place.inspect("k")["holders"][0]["label"].as_str().unwrap().to_owned()
+}
+
 #[test]
 fn processes_of_a_host_get_a_key_in_the_order_in_which_they_asked() {
     let place = Place::file();
-    let agent = Agent::start(&place, &[]);
+    let agent = Agent::start(&place, "");
     let mut first = agent.asks(&json!({"lock": "k"}));
     let mut token = first.is_granted()["token"].as_u64().unwrap();
-    let mut waiters: Vec<_> = (0..3)
-        .map(|_| {
-            let mut waiter = agent.asks(&json!({"lock": "k"}));
-            assert!(waiter.line()["waiting"].is_object());
-            waiter
-        })
-        .collect();
-    assert_eq!(place.code(&["run", "-n", "k", "--", "true"]), 75, "who locks without the agent is excluded, too");
-    first.says(r#"{"release":true}"#);
-    assert_eq!(first.answer(), json!({"released": true}));
+    let mut waiters = [(); 3].map(|()| {
+        let mut waiter = agent.asks(&json!({"lock": "k"}));
+        waiter.waits();
+        waiter
+    });
+    assert!(!place.is_free("k"), "who locks without the agent is excluded, too");
+    assert_eq!(first.told(), json!({"wanted": true}), "another process of the host waits");
+    first.releases();
     first.is_closed();
     for waiter in &mut waiters {
         let next = waiter.is_granted()["token"].as_u64().unwrap();
         assert!(next > token);
         token = next;
-        waiter.says(r#"{"release":true}"#);
+        waiter.releases();
     }
 }
 
 #[test]
 fn the_kernel_says_who_a_client_is_and_the_client_may_add_to_it() {
     let place = Place::file();
-    let agent = Agent::start(&place, &[]);
+    let agent = Agent::start(&place, "");
     let mut client = agent.asks(&json!({"lock": "k", "label": "root@elsewhere", "reason": "r"}));
     client.is_granted();
-    let inspected: Value = serde_json::from_slice(&place.run(&["inspect", "--json", "k"]).stdout).unwrap();
-    let label = inspected["holders"][0]["label"].as_str().unwrap();
-    assert!(
-        label.contains(&format!(" pid {} ", std::process::id())) && label.ends_with(" (root@elsewhere)"),
-        "{label}"
-    );
-    assert_eq!(inspected["holders"][0]["reason"], "r");
-}
-
-#[test]
-fn a_holder_is_told_that_another_process_of_the_host_waits() {
-    let agent = Agent::start(&Place::file(), &[]);
-    let mut holder = agent.asks(&json!({"lock": "k"}));
-    holder.is_granted();
-    let mut waiter = agent.asks(&json!({"lock": "k"}));
-    assert_eq!(holder.line(), json!({"wanted": true}));
-    holder.says(r#"{"release":true}"#);
-    assert_eq!(holder.answer(), json!({"released": true}));
-    waiter.is_granted();
+    let label = label(&place);
+    let kernels = format!(" pid {} ", std::process::id());
+    assert!(label.contains(&kernels) && label.ends_with(" (root@elsewhere)"), "{label}");
+    assert_eq!(place.inspect("k")["holders"][0]["reason"], "r");
 }
 
 /// A process that has nothing but this connection, as its output.
-fn process_with(client: Client, script: &str) -> KilledOnDrop {
+fn process_with(client: Connection, script: &str) -> KilledOnDrop {
     let output = OwnedFd::from(client.0.into_inner());
     KilledOnDrop::spawn(Command::new("sh").args(["-c", script]).stdin(Stdio::null()).stdout(output)).unwrap()
 }
@@ -199,12 +172,12 @@ fn process_with(client: Client, script: &str) -> KilledOnDrop {
 #[test]
 fn a_process_that_is_killed_releases_at_once() {
     let place = Place::file();
-    let agent = Agent::start(&place, &[]);
+    let agent = Agent::start(&place, "");
     let mut holder = agent.asks(&json!({"lock": "k"}));
     holder.is_granted();
     let process = process_with(holder, "exec sleep 1000");
     let mut waiter = agent.asks(&json!({"lock": "k"}));
-    assert!(waiter.line()["waiting"].is_object());
+    waiter.waits();
     kill_process(Pid::from_child(&process), Signal::KILL).unwrap();
     waiter.is_granted();
 }
@@ -212,12 +185,12 @@ fn a_process_that_is_killed_releases_at_once() {
 #[test]
 fn a_process_that_is_stopped_loses_the_lock_if_it_asked_for_that() {
     let place = Place::file();
-    let agent = Agent::start(&place, &[]);
+    let agent = Agent::start(&place, "");
     let mut holder = agent.asks(&json!({"lock": "k", "deadman_ms": 3000}));
     holder.is_granted();
     let process = process_with(holder, "while echo {}; do sleep 0.1; done");
     let mut waiter = agent.asks(&json!({"lock": "k"}));
-    assert!(waiter.line()["waiting"].is_object());
+    waiter.waits();
     let mut busy = agent.asks(&json!({"lock": "k", "wait_ms": 4000}));
     assert!(busy.answer()["busy"].is_object(), "it gives signs of life");
     kill_process(Pid::from_child(&process), Signal::STOP).unwrap();
@@ -225,91 +198,71 @@ fn a_process_that_is_stopped_loses_the_lock_if_it_asked_for_that() {
 }
 
 #[test]
-fn a_client_that_never_reads_and_writes_without_end_holds_up_nobody() {
+fn clients_that_never_read_write_without_end_or_say_what_makes_no_sense_hold_up_nobody() {
     let place = Place::file();
-    let agent = Agent::start(&place, &[]);
-    let deaf = agent.asks(&json!({"lock": "deaf"}));
-    let stream = deaf.0.into_inner();
+    let agent = Agent::start(&place, "");
+    let stream = agent.asks(&json!({"lock": "deaf"})).0.into_inner();
     stream.set_nonblocking(true).unwrap();
     let many = b"{}\n".repeat(10_000);
     for round in 0..20 {
         // As much as the agent takes, or more than it reads at a time.
-        for _ in 0..100 {
-            if (&stream).write(&many).is_err() {
-                break;
-            }
-        }
-        let mut client = agent.asks(&json!({"lock": format!("k{round}")}));
-        client.is_granted();
+        let _ = (0..100).all(|_| (&stream).write(&many).is_ok());
+        agent.asks(&json!({"lock": format!("k{round}")})).is_granted();
     }
-    assert_eq!(place.code(&["run", "-n", "deaf", "--", "true"]), 75);
-}
-
-#[test]
-fn a_line_that_makes_no_sense_ends_one_connection_and_no_other() {
-    let place = Place::file();
-    let agent = Agent::start(&place, &[]);
-    let mut good = agent.asks(&json!({"lock": "good"}));
-    good.is_granted();
-    let long = "x".repeat(70_000);
-    for line in ["no JSON", "{\"lock\":", "\u{0}\u{1}", r#"{"unlock":"good"}"#, &long] {
+    for line in ["no JSON", "{\"lock\":", "\u{0}\u{1}", r#"{"unlock":"good"}"#, &"x".repeat(70_000)] {
         let mut bad = agent.client();
         // The agent may have ended the connection before it has read all.
         let _ = bad.0.get_mut().write_all(format!("{line}\n").as_bytes());
-        assert_eq!(bad.line()["error"], "usage");
+        bad.is_refused("usage", false);
     }
-    assert_eq!(place.code(&["run", "-n", "good", "--", "true"]), 75);
+    assert!(!place.is_free("deaf"));
 }
 
-fn policy(folder: &TempDir, lines: &str, mode: u32) -> String {
+/// The option that names a policy with these lines.
+pub(crate) fn policy(folder: &TempDir, lines: &str, mode: u32) -> String {
     let file = folder.path().join("policy");
     fs::write(&file, lines).unwrap();
     fs::set_permissions(&file, Permissions::from_mode(mode)).unwrap();
-    file.to_str().unwrap().to_owned()
+    format!("--policy {}", file.display())
 }
 
 #[test]
 fn a_policy_says_who_may_lock_what() {
     let (place, folder) = (Place::file(), tempfile::tempdir().unwrap());
     let lines = format!("# ours\nuser:{} ours/\nuser:nobody-at-all *\n* tmp/", getuid().as_raw());
-    let agent = Agent::start(&place, &["--policy", &policy(&folder, &lines, 0o644)]);
-    for (request, allowed) in [
-        (json!({"lock": "ours/a"}), true),
-        (json!({"lock": "tmp/a"}), true),
-        (json!({"lock": "theirs/a"}), false),
-        (json!({"keys": ["ours/b", "theirs/b"]}), false),
-        (json!({"lock": "ours", "permits": 2}), false),
-        (json!({"elect": "theirs/c"}), false),
+    let agent = Agent::start(&place, &policy(&folder, &lines, 0o644));
+    for request in [json!({"lock": "ours/a"}), json!({"lock": "tmp/a"})] {
+        agent.asks(&request).is_granted();
+    }
+    for request in [
+        json!({"lock": "theirs/a"}),
+        json!({"keys": ["ours/b", "theirs/b"]}),
+        json!({"lock": "ours", "permits": 2}),
+        json!({"elect": "theirs/c"}),
     ] {
-        let answer = agent.asks(&request).answer();
-        assert_eq!(answer["held"].is_object(), allowed, "{request}: {answer}");
-        if !allowed {
-            assert_eq!((&answer["error"], &answer["retry"]), (&json!("refused"), &json!(false)), "{request}");
-        }
+        agent.asks(&request).is_refused("refused", false);
     }
 }
 
 #[test]
 fn a_user_has_no_more_than_the_policy_allows() {
     let (place, folder) = (Place::file(), tempfile::tempdir().unwrap());
-    let agent = Agent::start(&place, &["--policy", &policy(&folder, "* * keys=2 connections=3", 0o600)]);
-    let is_full = |answer: Value| assert_eq!((&answer["error"], &answer["retry"]), (&json!("refused"), &json!(true)));
+    let agent = Agent::start(&place, &policy(&folder, "* * keys=2 connections=3", 0o600));
+    let gets = |keys: [&str; 2]| {
+        eventually_some("there is room", || {
+            let mut client = agent.asks(&json!({ "keys": keys }));
+            client.answer()["held"].is_object().then_some(client)
+        })
+    };
     // The connection with which the test saw that the agent listens has to be gone.
-    let mut two = eventually_some("there is room", || {
-        let mut two = agent.asks(&json!({"keys": ["a", "b"]}));
-        two.answer()["held"].is_object().then_some(two)
-    });
-    is_full(agent.asks(&json!({"lock": "c"})).answer());
+    let mut two = gets(["a", "b"]);
+    agent.asks(&json!({"lock": "c"})).is_refused("refused", true);
     let _others = [0, 1].map(|_| agent.client());
     let mut fourth = agent.client();
-    is_full(fourth.answer());
+    fourth.is_refused("refused", true);
     fourth.is_closed();
-    two.says(r#"{"release":true}"#);
-    assert_eq!(two.answer(), json!({"released": true}));
-    eventually_some("the room is given back", || {
-        let mut client = agent.asks(&json!({"keys": ["c", "d"]}));
-        client.answer()["held"].is_object().then_some(())
-    });
+    two.releases();
+    drop(gets(["c", "d"]));
 }
 
 /// As many as the policy allows, where a process begins with a small limit of descriptors.
@@ -318,11 +271,11 @@ fn the_soft_limit_of_files_is_none_for_clients() {
     let (place, folder) = (Place::file(), tempfile::tempdir().unwrap());
     let mut script = Command::new("sh");
     script.args(["-c", "ulimit -S -n 64; exec \"$0\" \"$@\"", env!("CARGO_BIN_EXE_leasehold")]);
-    let agent = agent(&place, &folder, &[]);
+    let agent = agent(&place, &folder, "");
     script.args(agent.get_args()).envs(agent.get_envs().filter_map(|(name, value)| Some((name, value?))));
     let _agent = Running::start(&mut script);
-    eventually_some("the agent listens", || UnixStream::connect(socket(&folder)).ok());
-    let clients: Vec<_> = (0..90).map(|_| Client::of(UnixStream::connect(socket(&folder)).unwrap())).collect();
+    listens(&folder);
+    let clients: Vec<_> = (0..90).map(|_| Connection::at(&folder)).collect();
     assert_eq!(clients.len(), 90);
 }
 
@@ -334,51 +287,45 @@ fn a_policy_that_others_can_write_or_that_is_none_is_refused() {
         ("* *", 0o664, "others can write to it"),
         ("* *\nada *", 0o600, "line 2: \"ada\" is neither user:NAME, nor group:NAME, nor *"),
     ] {
-        let (code, told) = refused(&place, &folder, &["--policy", &policy(&folder, lines, mode)]);
-        assert!(code == Some(78) && told.contains(why), "{code:?} {told}");
+        refused(&place, &folder, &policy(&folder, lines, mode)).is(78, &[why]);
     }
-    assert_eq!(refused(&place, &folder, &["--policy", "/nowhere/at/all"]).0, Some(78));
+    refused(&place, &folder, "--policy /nowhere/at/all").is(78, &[]);
 }
 
 #[test]
 fn a_stale_socket_is_replaced_and_a_live_one_is_not() {
     let (place, folder) = (Place::file(), tempfile::tempdir().unwrap());
     drop(UnixListener::bind(socket(&folder)).unwrap());
-    let program = Running::start(&mut agent(&place, &folder, &[]));
-    let mut client = eventually_some("the agent listens", || UnixStream::connect(socket(&folder)).ok().map(Client::of));
+    let program = Running::start(&mut agent(&place, &folder, ""));
+    listens(&folder);
+    let mut client = Connection::at(&folder);
     assert_eq!(fs::metadata(socket(&folder)).unwrap().permissions().mode() & 0o777, 0o660);
-
-    let (code, told) = refused(&place, &folder, &[]);
-    assert!(code == Some(78) && told.contains("another agent listens there"), "{code:?} {told}");
+    refused(&place, &folder, "").is(78, &["another agent listens there"]);
     client.says(r#"{"lock":"k"}"#);
     client.is_granted();
 
     program.signal(Signal::TERM);
-    assert_eq!(program.end_by_itself().code, Some(0));
+    program.end_by_itself().is(0, &[]);
     assert!(!socket(&folder).exists(), "it is removed at the end");
     fs::write(socket(&folder), "kept").unwrap();
-    let (code, told) = refused(&place, &folder, &[]);
-    assert!(code == Some(78) && told.contains("it is not a socket"), "{code:?} {told}");
+    refused(&place, &folder, "").is(78, &["it is not a socket"]);
     assert!(!fs::metadata(socket(&folder)).unwrap().file_type().is_socket());
 }
 
 #[test]
 fn a_signal_releases_what_is_held_and_turns_away_who_waits() {
     let place = Place::file();
-    let agent = Agent::start(&place, &[]);
+    let agent = Agent::start(&place, "");
     let mut holder = agent.asks(&json!({"lock": "k"}));
     holder.is_granted();
-    let mut waiter = agent.asks(&json!({"lock": "k"}));
-    assert!(waiter.line()["waiting"].is_object());
-    let mut idle = agent.client();
-    agent.program.signal(Signal::TERM);
+    let (mut waiter, mut idle) = (agent.asks(&json!({"lock": "k"})), agent.client());
+    waiter.waits();
+    agent.signal(Signal::TERM);
     assert_eq!(holder.answer(), json!({"lost": "shutdown"}));
-    for client in [&mut waiter, &mut idle] {
-        let answer = client.answer();
-        assert_eq!((&answer["error"], &answer["retry"]), (&json!("unavailable"), &json!(true)), "{answer}");
-    }
-    assert_eq!(agent.program.end_by_itself().code, Some(0));
-    assert_eq!(place.code(&["run", "-n", "k", "--", "true"]), 0);
+    waiter.is_refused("unavailable", true);
+    idle.is_refused("unavailable", true);
+    agent.program.end_by_itself().is(0, &[]);
+    assert!(place.is_free("k"));
 }
 
 /// What a test does in place of systemd: it hands over sockets, and stores them.
@@ -460,10 +407,8 @@ impl Systemd {
     }
 
     #[track_caller]
-    fn asks(&self, request: &Value) -> Client {
-        let mut client = Client::of(UnixStream::connect(socket(&self.folder)).unwrap());
-        client.says(&request.to_string());
-        client
+    fn asks(&self, request: &Value) -> Connection {
+        Connection::at(&self.folder).asking(request)
     }
 }
 
@@ -478,37 +423,32 @@ fn an_agent_serves_at_the_socket_that_systemd_hands_over() {
     assert!(socket(&systemd.folder).exists(), "it is systemd's");
 }
 
-#[cfg(feature = "redis")]
 #[test]
 fn a_restart_under_systemd_loses_no_lock() {
-    let server = needs("redis-server", Server::start_blocking(&[]));
-    let (place, systemd) = (Place::at(format!("redis://127.0.0.1:{}/0", server.port())), Systemd::new());
+    let ((_server, place), systemd) = (redis(""), Systemd::new());
     let agent = systemd.start(&place, vec![]);
     let mut client = systemd.asks(&json!({"lock": "k", "ttl_ms": 60_000, "label": "own"}));
     let until = client.is_granted()["until"].as_f64().unwrap();
     // The first part of a line, of which the rest comes after the restart.
-    client.0.get_mut().write_all(b"{\"rel").unwrap();
+    client.write(b"{\"rel");
     let stored = systemd.stop(agent);
     assert_eq!(stored.len(), 2, "a socket, and what is known of it");
-    assert_eq!(place.code(&["run", "-n", "k", "--", "true"]), 75, "between the two it is held");
+    assert!(!place.is_free("k"), "between the two it is held");
 
     let agent = systemd.start(&place, stored);
-    assert!(client.line()["until"].as_f64().unwrap() > until, "the next one renews");
-    let inspected: Value = serde_json::from_slice(&place.run(&["inspect", "--json", "k"]).stdout).unwrap();
-    let label = inspected["holders"][0]["label"].as_str().unwrap();
+    assert!(client.told()["until"].as_f64().unwrap() > until, "the next one renews");
+    let label = label(&place);
     assert!(label.ends_with(" (own)") && !label.contains(") ("), "{label}");
     client.says("ease\":true}");
     assert_eq!(client.answer(), json!({"released": true}));
     client.is_closed();
-    assert_eq!(place.code(&["run", "-n", "k", "--", "true"]), 0);
+    assert!(place.is_free("k"));
     assert!(systemd.stop(agent).is_empty());
 }
 
-#[cfg(feature = "redis")]
 #[test]
-fn a_client_that_dies_during_a_restart_releases_when_that_is_over() {
-    let server = needs("redis-server", Server::start_blocking(&[]));
-    let (place, systemd) = (Place::at(format!("redis://127.0.0.1:{}/0", server.port())), Systemd::new());
+fn a_client_that_dies_or_waits_over_a_restart_releases_or_is_granted_when_that_is_over() {
+    let ((_server, place), systemd) = (redis(""), Systemd::new());
     let agent = systemd.start(&place, vec![]);
     let mut client = systemd.asks(&json!({"lock": "k", "ttl_ms": 3_600_000}));
     client.is_granted();
@@ -516,41 +456,31 @@ fn a_client_that_dies_during_a_restart_releases_when_that_is_over() {
     drop(client);
     // systemd forgets a connection that is closed.
     stored.retain(|(name, _)| !name.contains("-connection-"));
-    assert_eq!(place.code(&["run", "-n", "k", "--", "true"]), 75);
-    let _agent = systemd.start(&place, stored);
+    assert!(!place.is_free("k"));
+    let agent = systemd.start(&place, stored);
     place.wait_until_free("k");
-}
 
-#[cfg(feature = "redis")]
-#[test]
-fn a_client_that_waits_over_a_restart_is_granted_the_key_later() {
-    let server = needs("redis-server", Server::start_blocking(&[]));
-    let (place, systemd) = (Place::at(format!("redis://127.0.0.1:{}/0", server.port())), Systemd::new());
     let holder = place.hold("k");
-    let agent = systemd.start(&place, vec![]);
     let mut client = systemd.asks(&json!({"lock": "k"}));
-    assert!(client.line()["waiting"].is_object());
-    let agent = systemd.start(&place, systemd.stop(agent));
-    assert!(client.line()["waiting"].is_object());
-    assert_eq!(holder.end().code, Some(0));
+    client.waits();
+    let _agent = systemd.start(&place, systemd.stop(agent));
+    client.waits();
+    holder.end().is(0, &[]);
     client.is_granted();
-    drop(agent);
 }
 
 /// Runs the transcript of `docs/agent.md`, and is systemd in it.
-#[cfg(feature = "redis")]
 #[test]
 fn three_languages_take_turns_over_a_restart() {
     let docs = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs");
     let page = fs::read_to_string(docs.join("agent.md")).unwrap();
-    let ((_server, place), systemd) = (redis(), Systemd::new());
+    let ((_server, place), systemd) = (redis(""), Systemd::new());
     let folder = systemd.folder.path();
     let text = page.replace("/run/leasehold.sock", socket(&systemd.folder).to_str().unwrap());
     let text = text.replace("redis://127.0.0.1:6379", place.backend());
     for block in text.split("\n```").filter_map(|block| block.split_once('\n')) {
-        if let Some(name) =
-            ["worker.py", "worker.sh", "worker.mjs"].iter().find(|name| block.1.contains(&format!(" {name}\n")))
-        {
+        let names = ["worker.py", "worker.sh", "worker.mjs"];
+        if let Some(name) = names.iter().find(|name| block.1.contains(&format!(" {name}\n"))) {
             fs::write(folder.join(name), block.1).unwrap();
         }
     }
@@ -569,7 +499,7 @@ fn three_languages_take_turns_over_a_restart() {
             agent = systemd.start(&place, systemd.stop(agent));
             continue;
         }
-        shell.type_in(format!("{}\n", step.command).as_bytes());
+        shell.type_in(format!("{}\n", step.command));
         for expected in &step.expected {
             // A try of one of the three may get no answer in time, where the machine is busy.
             let said = std::iter::repeat_with(|| shell.line()).find(|line| !line.starts_with("leasehold: "));
@@ -579,189 +509,154 @@ fn three_languages_take_turns_over_a_restart() {
         }
         // The agent itself does not ask the store for another client's turn before its own client has had the key.
         if step.command.ends_with("sh &") {
-            eventually_some("the shell waits", || {
-                let told = place.run(&["inspect", "--json", "invoice"]).stdout;
-                (serde_json::from_slice::<Value>(&told).ok()?["waiters"] == 1).then_some(())
-            });
+            eventually_some("the shell waits", || (place.inspect("invoice")["waiters"] == 1).then_some(()));
         }
     }
-    shell.type_in(b"exit 7\n");
-    let end = shell.end_by_itself();
-    assert_eq!((end.code, tokens.len(), tokens.is_sorted()), (Some(7), 3, true), "{tokens:?}");
+    shell.type_in("exit 7\n");
+    shell.end_by_itself().is(7, &[]);
+    assert!(tokens.len() == 3 && tokens.is_sorted(), "{tokens:?}");
     drop(agent);
 }
 
-#[cfg(feature = "redis")]
-#[test]
-fn a_connection_is_told_of_renewals() {
-    let server = needs("redis-server", Server::start_blocking(&[]));
-    let place = Place::at(format!("redis://127.0.0.1:{}/0", server.port()));
-    let agent = Agent::start(&place, &[]);
-    let mut client = agent.asks(&json!({"lock": "k", "ttl_ms": 600}));
-    let until = client.is_granted()["until"].as_f64().unwrap();
-    assert!(client.line()["until"].as_f64().unwrap() > until);
-    drop(client);
-    place.wait_until_free("k");
-}
-
-#[cfg(feature = "redis")]
-fn redis() -> (Server, Place) {
-    let server = needs("redis-server", Server::start_blocking(&[]));
-    let place = Place::at(format!("redis://127.0.0.1:{}/0", server.port()));
-    (server, place)
-}
-
-#[cfg(feature = "redis")]
 #[test]
 fn what_a_program_holds_by_way_of_the_agent_is_free_at_once_when_it_is_killed() {
-    let (_server, place) = redis();
-    let agent = Agent::start(&place, &[]);
-    let holder = agent.place().hold_with(&["--ttl", "1h"], "k");
-    assert_eq!(place.code(&["run", "-n", "k", "--", "true"]), 75);
+    let (_server, place) = redis("");
+    let agent = Agent::start(&place, "");
+    let holder = agent.place().hold_with("--ttl 1h", "k");
+    assert!(!place.is_free("k"));
     holder.signal(Signal::KILL);
     // The lease goes on for an hour.
     place.wait_until_free("k");
 }
 
 /// A client that brings its own engine, as its lines.
-#[cfg(feature = "redis")]
-impl Client {
+impl Connection {
     fn with_steps(agent: &Agent) -> Self {
-        let mut client = agent.client();
-        client.says(r#"{"steps":1}"#);
-        assert_eq!(client.line()["version"], 1);
+        let mut client = agent.asks(&json!({"steps": 1}));
+        assert_eq!(client.told()["version"], 1);
         client
     }
 
     fn step(&mut self, number: u32, step: &Value) -> Value {
-        self.says(&json!([number, step]).to_string());
-        self.line()[1].clone()
+        self.says(json!([number, step]));
+        self.told()[1].clone()
+    }
+
+    /// A step that is done, and what it answers is an object with this field.
+    #[track_caller]
+    fn gets(&mut self, number: u32, step: &Value, answer: &str) -> Value {
+        let told = self.step(number, step);
+        assert!(told["done"][answer].is_object(), "{step}: {told}");
+        told["done"][answer].clone()
     }
 }
 
-#[cfg(feature = "redis")]
 fn grant(owner: &str) -> Value {
     json!({"key": "k", "owner": owner.repeat(32), "mode": "exclusive", "epoch": null})
 }
 
-#[cfg(feature = "redis")]
-fn claim(owner: &str) -> Value {
+fn claim_of(owner: &str, waits: bool) -> Value {
     let mut claim = grant(owner);
-    claim["ttl"] = json!({"secs": 60, "nanos": 0});
-    claim["waits"] = json!(true);
-    json!({"try_acquire": claim})
+    (claim["ttl"], claim["waits"]) = (json!({"secs": 60, "nanos": 0}), json!(waits));
+    json!({ "try_acquire": claim })
 }
 
-#[cfg(feature = "redis")]
+fn claim(owner: &str) -> Value {
+    claim_of(owner, true)
+}
+
+/// An engine's last question has the owner id of those before, and does not wait.
+fn last(owner: &str) -> Value {
+    claim_of(owner, false)
+}
+
 #[test]
 fn nobody_is_told_the_owner_of_another_programs_grant() {
-    let (_server, place) = redis();
-    let agent = Agent::start(&place, &[]);
-    let [mut holder, mut waiter, mut curious] = [(); 3].map(|()| Client::with_steps(&agent));
-    let granted = holder.step(1, &claim("a"));
-    assert!(granted["done"]["granted"].is_object(), "{granted}");
+    let (_server, place) = redis("");
+    let agent = Agent::start(&place, "");
+    let [mut holder, mut waiter, mut curious] = [(); 3].map(|()| Connection::with_steps(&agent));
+    holder.gets(1, &claim("a"), "granted");
     for client in [&mut waiter, &mut curious] {
         assert_eq!(client.step(1, &json!({"subscribe": "k"})), json!({ "done": null }));
         let again = client.step(1, &json!({"subscribe": "k"}));
         assert!(again["failed"].is_object(), "a number stands for one subscription: {again}");
     }
-    assert!(waiter.step(2, &claim("b"))["done"]["queued"].is_object());
+    waiter.gets(2, &claim("b"), "queued");
     assert_eq!(holder.step(2, &json!({"release": grant("a")}))["done"], "held");
-    assert_eq!(waiter.line()[1]["notified"]["granted"]["owner"], "b".repeat(32));
+    assert_eq!(waiter.told()[1]["notified"]["granted"]["owner"], "b".repeat(32));
     curious.says(r#"[2,{"inspect":"k"}]"#);
-    let told = curious.line();
+    let told = curious.told();
     assert!(told[0] == 2 || told[1] == json!({"notified": "freed"}), "{told}");
-    drop(waiter);
 }
 
 /// As where the runtime of a program ends, and the program goes on.
-#[cfg(feature = "redis")]
 #[test]
 fn what_waits_on_a_connection_that_ends_keeps_nobody_waiting() {
-    let (_server, place) = redis();
-    let agent = Agent::start(&place, &[]);
-    let _holder = place.hold_with(&["--ttl", "1h"], "k");
-    let waiters = || {
-        let output = place.run(&["inspect", "--json", "k"]).stdout;
-        serde_json::from_slice::<Value>(&output).unwrap()["waiters"].as_u64()
-    };
+    let (_server, place) = redis("");
+    let agent = Agent::start(&place, "");
+    let _holder = place.hold_with("--ttl 1h", "k");
     let is_gone_before_its_time = |owner: &str| {
-        let mut waiter = Client::with_steps(&agent);
-        assert!(waiter.step(1, &claim(owner))["done"]["queued"].is_object());
-        let mut again = Client::with_steps(&agent);
-        assert!(again.step(1, &claim(owner))["done"]["queued"].is_object());
+        let [mut waiter, mut again] = [(); 2].map(|()| Connection::with_steps(&agent));
+        waiter.gets(1, &claim(owner), "queued");
+        again.gets(1, &claim(owner), "queued");
         drop(waiter);
-        assert!(again.step(2, &claim(owner))["done"]["queued"].is_object(), "it waits on another connection");
-        assert!(again.step(3, &last(owner))["done"]["busy"].is_object());
+        // It waits on another connection.
+        again.gets(2, &claim(owner), "queued");
+        again.gets(3, &last(owner), "busy");
         // Its position counts for three seconds.
         let counts = Deadline::after(Duration::from_secs(2));
         drop(again);
-        while waiters() != Some(0) {
+        while place.inspect("k")["waiters"] != 0 {
             if counts.is_over() {
                 return false;
             }
         }
-        let busy = Client::with_steps(&agent).step(1, &claim(owner));
-        assert!(busy["done"]["busy"].is_object(), "a release of it may be under way: {busy}");
+        // A release of it may be under way.
+        Connection::with_steps(&agent).gets(1, &claim(owner), "busy");
         !counts.is_over()
     };
     // The machine may be busy.
     assert!(["a", "b", "c", "d", "e", "f"].into_iter().any(is_gone_before_its_time));
 }
 
-/// An engine's last question has the owner id of those before, and does not wait.
-#[cfg(feature = "redis")]
-fn last(owner: &str) -> Value {
-    let mut claim = claim(owner);
-    claim["try_acquire"]["waits"] = json!(false);
-    claim
-}
-
-#[cfg(feature = "redis")]
 #[test]
 fn what_is_granted_on_another_connection_is_not_given_up_with_the_first() {
-    let (_server, place) = redis();
-    let agent = Agent::start(&place, &[]);
-    let [mut holder, mut first, mut second, mut other] = [(); 4].map(|()| Client::with_steps(&agent));
-    assert!(holder.step(1, &claim("a"))["done"]["granted"].is_object());
-    assert!(first.step(1, &claim("b"))["done"]["queued"].is_object());
+    let (_server, place) = redis("");
+    let agent = Agent::start(&place, "");
+    let [mut holder, mut first, mut second, mut other] = [(); 4].map(|()| Connection::with_steps(&agent));
+    holder.gets(1, &claim("a"), "granted");
+    first.gets(1, &claim("b"), "queued");
     assert_eq!(holder.step(2, &json!({"release": grant("a")}))["done"], "held");
-    assert!(second.step(1, &last("b"))["done"]["granted"].is_object());
+    second.gets(1, &last("b"), "granted");
     drop(first);
     let looked = Deadline::after(Duration::from_millis(500));
     while !looked.is_over() {
-        let busy = other.step(1, &last("c"));
-        assert!(busy["done"]["busy"].is_object(), "two hold the key: {busy}");
+        // Or two hold the key.
+        other.gets(1, &last("c"), "busy");
     }
 }
 
-#[cfg(feature = "redis")]
 #[test]
 fn a_claim_that_a_limit_refuses_keeps_no_older_one_from_being_given_up() {
-    let ((_server, place), folder) = (redis(), tempfile::tempdir().unwrap());
-    let agent = Agent::start(&place, &["--policy", &policy(&folder, "* * keys=1", 0o600)]);
+    let ((_server, place), folder) = (redis(""), tempfile::tempdir().unwrap());
+    let agent = Agent::start(&place, &policy(&folder, "* * keys=1", 0o600));
     let _holder = place.hold("k");
-    let mut first = Client::with_steps(&agent);
-    assert!(first.step(1, &claim("a"))["done"]["queued"].is_object());
-    let mut second = Client::with_steps(&agent);
+    let [mut first, mut second] = [(); 2].map(|()| Connection::with_steps(&agent));
+    first.gets(1, &claim("a"), "queued");
     assert!(second.step(1, &claim("a"))["failed"].is_object());
     drop(first);
     let answer = eventually_some("the limit has room", || {
-        let answer = second.step(2, &claim("a"));
-        answer["failed"].is_null().then_some(answer)
+        Some(second.step(2, &claim("a"))).filter(|answer| answer["failed"].is_null())
     });
     assert!(answer["done"]["busy"].is_object(), "a release of it may be under way: {answer}");
 }
 
-#[cfg(feature = "redis")]
 #[test]
 fn what_a_program_says_of_its_grants_makes_no_room_for_more_of_them() {
-    let ((server, _), folder) = (redis(), tempfile::tempdir().unwrap());
-    let place = Place::at(format!("redis-rw://127.0.0.1:{}/0", server.port()));
-    let agent = Agent::start(&place, &["--policy", &policy(&folder, "* * keys=1", 0o600)]);
-    let mut program = Client::with_steps(&agent);
-    let granted = program.step(1, &claim("a"));
-    let epoch = granted["done"]["granted"]["epoch"].as_u64().unwrap();
+    let ((_server, place), folder) = (redis("redis-rw:"), tempfile::tempdir().unwrap());
+    let agent = Agent::start(&place, &policy(&folder, "* * keys=1", 0o600));
+    let mut program = Connection::with_steps(&agent);
+    let epoch = program.gets(1, &claim("a"), "granted")["epoch"].as_u64().unwrap();
     let grant = |mode: &str, epoch: u64| json!({"key": "k", "owner": "a".repeat(32), "mode": mode, "epoch": epoch});
     let minute = json!({"secs": 60, "nanos": 0});
     let reader =
@@ -777,29 +672,25 @@ fn what_a_program_says_of_its_grants_makes_no_room_for_more_of_them() {
         let refused = program.step(3, &other).to_string();
         assert!(refused.contains("1 keys at most"), "{step}: {refused}");
     }
-    let reads = program.step(4, &json!({"downgrade": [grant("exclusive", epoch), reader("k")]}));
-    assert!(reads["done"]["granted"].is_object(), "a limit of one keeps a writer from becoming a reader: {reads}");
+    // A limit of one keeps no writer from becoming a reader.
+    program.gets(4, &json!({"downgrade": [grant("exclusive", epoch), reader("k")]}), "granted");
     assert!(program.step(5, &other)["failed"].is_object());
     let reader = json!({"key": "k", "owner": "b".repeat(32), "mode": "shared", "epoch": null});
     assert_eq!(program.step(6, &json!({ "release": reader }))["done"], "held");
-    assert!(program.step(7, &other)["done"]["granted"].is_object());
+    program.gets(7, &other, "granted");
 }
 
 /// The lease is over before the agent has answered.
-#[cfg(feature = "redis")]
 #[test]
 fn a_lock_that_nobody_answers_the_release_of_was_not_lost_while_the_command_ran() {
-    let (_server, place) = redis();
-    let agent = Agent::start(&place, &[]);
-    let stop = format!("kill -STOP {}", agent.program.id());
-    let output = agent.place().run(&["run", "--ttl", "1s", "k", "--", "sh", "-c", &stop]);
+    let (_server, place) = redis("");
+    let agent = Agent::start(&place, "");
+    let ended = agent.place().run(&format!("run --ttl 1s k -c 'kill -STOP {}'", agent.program.id()));
     agent.signal(Signal::CONT);
-    assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
-    assert!(text(&output.stderr).contains("no answer"), "{}", text(&output.stderr));
+    ended.is(0, &["no answer"]);
 }
 
 /// The agent reads the claim when its client is dead already.
-#[cfg(feature = "redis")]
 #[test]
 fn what_a_process_asked_for_before_it_ended_is_free_at_once() {
     const ASKS: &str = r#"import os, socket, sys
@@ -813,41 +704,37 @@ input()
 claim = '[1,{"try_acquire":{"key":"%s","owner":"%s","mode":"exclusive","ttl":{"secs":3600,"nanos":0},"waits":false}}]'
 agent.sendall((claim % (sys.argv[2], "0123456789abcdef" * 2) + "\n").encode())
 os._exit(0)"#;
-    let (_server, place) = redis();
-    let agent = Agent::start(&place, &[]);
+    let (_server, place) = redis("");
+    let agent = Agent::start(&place, "");
     let python = needs("python3", find("python3"));
     for key in ["a", "b", "c", "d", "e"] {
         let mut asks = Running::start(Command::new(&python).args(["-c", ASKS]).arg(agent.socket()).arg(key));
         asks.expect_line("ready");
         agent.signal(Signal::STOP);
-        asks.type_in(b"\n");
-        assert_eq!(asks.end_by_itself().code, Some(0));
+        asks.type_in("\n");
+        asks.end_by_itself().is(0, &[]);
         agent.signal(Signal::CONT);
-        assert_eq!(agent.place().code(&["run", "-w", "60s", key, "--", "true"]), 0, "its lease goes on for an hour");
+        // Its lease goes on for an hour.
+        assert_eq!(agent.place().code(&format!("run -w 60s {key} true")), 0);
     }
 }
 
-#[cfg(feature = "redis")]
 #[test]
 fn what_a_program_holds_outlasts_an_agent_that_is_killed() {
-    let (server, place) = redis();
-    let Agent { program, folder } = Agent::start(&place, &[]);
-    let held_by = || {
-        let output = place.run(&["inspect", "--json", "k"]).stdout;
-        serde_json::from_slice::<Value>(&output).unwrap()["holders"][0]["token"].as_u64()
-    };
-    let holder = at(&folder).hold_with(&["--ttl", "15s"], "k");
+    let (server, place) = redis("");
+    let Agent { program, folder } = Agent::start(&place, "");
+    let held_by = || place.inspect("k")["holders"][0]["token"].as_u64();
+    let holder = at(&folder).hold_with("--ttl 15s", "k");
     let (token, lease_is_over) = (held_by(), Deadline::after(Duration::from_secs(20)));
     assert!(token.is_some());
     drop(program);
     // One before another store is of no use to it.
-    let other = format!("redis://127.0.0.1:{}/1", server.port());
-    let another = Running::start(&mut agent(&Place::at(other), &folder, &[]));
-    eventually_some("another agent listens", || UnixStream::connect(socket(&folder)).ok());
-    let inspect = || at(&folder).run(&["inspect", "-e", "k"]).status.code();
-    assert_eq!(inspect(), Some(1), "there the key is free");
+    let other = Place::at(format!("{}/1", server.url()));
+    let another = Running::start(&mut agent(&other, &folder, ""));
+    listens(&folder);
+    assert_eq!(at(&folder).code("inspect -e k"), 1, "there the key is free");
     drop(another);
-    let _second = Running::start(&mut agent(&place, &folder, &[]));
+    let _second = Running::start(&mut agent(&place, &folder, ""));
     // Longer than the lease: it is renewed by way of the second agent, which releases it in the end.
     while !lease_is_over.is_over() {
         assert_eq!(held_by(), token);
@@ -860,41 +747,32 @@ fn what_a_program_holds_outlasts_an_agent_that_is_killed() {
     }
 }
 
-#[cfg(feature = "redis")]
 #[test]
 fn a_policy_and_its_limits_hold_for_programs_that_bring_their_own_engine() {
-    let ((_server, place), folder) = (redis(), tempfile::tempdir().unwrap());
-    let agent = Agent::start(&place, &["--policy", &policy(&folder, "* tmp/ keys=1", 0o600)]);
-    let holder = agent.place().hold("tmp/k");
+    let ((_server, place), folder) = (redis(""), tempfile::tempdir().unwrap());
+    let agent = Agent::start(&place, &policy(&folder, "* tmp/ keys=1", 0o600));
+    let place = agent.place();
+    let holder = place.hold("tmp/k");
     for (args, code, why) in [
-        (&["run", "-n", "theirs", "--", "true"][..], 78, "the agent's policy does not allow the key \"theirs\""),
-        (&["run", "-n", "tmp/second", "--", "true"], 69, "a user holds or waits for 1 keys at most"),
-        (&["inspect", "theirs"], 78, "does not allow the key \"theirs\""),
-        (&["list"], 78, "does not allow the key \"\""),
-        (&["force-release", "theirs"], 78, "does not allow the key \"theirs\""),
+        ("run -n theirs true", 78, "the agent's policy does not allow the key \"theirs\""),
+        ("run -n tmp/second true", 69, "a user holds or waits for 1 keys at most"),
+        ("inspect theirs", 78, "does not allow the key \"theirs\""),
+        ("list", 78, "does not allow the key \"\""),
+        ("force-release theirs", 78, "does not allow the key \"theirs\""),
     ] {
-        let refused = agent.place().run(args);
-        let said = text(&refused.stderr);
-        assert!(refused.status.code() == Some(code) && said.contains(why), "{args:?}: {said}");
+        place.run(args).is(code, &[why]);
     }
     // A limit passes: who waits gets its turn.
-    let waiter = Running::start(&mut agent.place().leasehold(&["run", "-w", "60s", "tmp/second", "--", "true"]));
-    assert_eq!(agent.place().code(&["list", "tmp/"]), 0);
+    let waiter = place.start("run -w 60s tmp/second true");
+    assert_eq!(place.code("list tmp/"), 0);
     drop(holder);
-    assert_eq!(waiter.end_by_itself().code, Some(0));
+    waiter.end_by_itself().is(0, &[]);
 }
 
 #[test]
 fn a_store_whose_locks_an_agent_cannot_pass_on_is_refused() {
-    let refused = |agent: &Agent, why: &str| {
-        let refused = agent.place().run(&["run", "-n", "k", "--", "true"]);
-        let said = text(&refused.stderr);
-        assert!(refused.status.code() == Some(78) && said.contains(why), "{said}");
-    };
-    refused(&Agent::start(&Place::file(), &[]), "file has no leases");
-    #[cfg(feature = "redis")]
-    {
-        let (_server, place) = redis();
-        refused(&Agent::start(&Place::at(format!("reentrant:{}", place.backend())), &[]), "has sessions");
+    let (_server, reentrant) = redis("reentrant:");
+    for (place, why) in [(Place::file(), "file has no leases"), (reentrant, "has sessions")] {
+        Agent::start(&place, "").place().run("run -n k true").is(78, &[why]);
     }
 }

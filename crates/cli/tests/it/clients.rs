@@ -2,17 +2,15 @@
 //! test is ignored.
 
 use std::fs;
-use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use leasehold_testkit::launch::find;
-use leasehold_testkit::redis::Server;
-use leasehold_testkit::{eventually_some, needs, test};
+use leasehold_testkit::{needs, test};
 use rustix::process::{Pid, Signal, kill_process};
 
-use crate::agent::Agent;
-use crate::support::{Place, Running, path};
+use crate::agent::{Agent, policy};
+use crate::support::{Place, Running, ended, path, redis};
 
 /// Runs `leasehold hold`, and writes down which process that is.
 const HOLD: &str = r#"echo $$ >"$1"; exec "$0" hold"#;
@@ -24,7 +22,7 @@ import leasehold
 agent, command = sys.argv[2] or None, sys.argv[3:]
 def lock(key, **request):
     return leasehold.Lock(key, agent=agent, command=command, label='own', **request)
-with lock('k', wait_ms=60000, deadman_ms=600, ttl_ms=900) as held:
+with lock('k', wait_ms=60000, deadman_ms=2000, ttl_ms=3000) as held:
     print('held', held.token, held.tokens['k'] == held.token and held.is_held(), flush=True)
     try:
         lock('k', wait_ms=0).acquire()
@@ -34,7 +32,7 @@ with lock('k', wait_ms=60000, deadman_ms=600, ttl_ms=900) as held:
     print('still', held.is_held(), flush=True)
 print('released', held.is_held(), held.lost.is_set(), flush=True)
 for key in 'lm':
-    lost = lock(key, ttl_ms=900)
+    lost = lock(key, ttl_ms=3000)
     lost.acquire()
     print('held', key, flush=True)
     lost.lost.wait()
@@ -50,7 +48,7 @@ const { acquire, Refused } = await import(folder + '/leasehold.mjs');
 const lock = (request) => acquire({ label: 'own', ...request }, agent ? { agent } : { command });
 const input = createInterface(process.stdin)[Symbol.asyncIterator]();
 const word = (is) => (is ? 'True' : 'False');
-const held = await lock({ lock: 'k', wait_ms: 60000, deadman_ms: 600, ttl_ms: 900 });
+const held = await lock({ lock: 'k', wait_ms: 60000, deadman_ms: 2000, ttl_ms: 3000 });
 let lost = false;
 held.on('lost', () => (lost = true));
 console.log('held', held.token, word(held.tokens.k === held.token && held.isHeld()));
@@ -62,7 +60,7 @@ console.log('still', word(held.isHeld()));
 await held.release();
 console.log('released', word(held.isHeld()), word(lost));
 for (const key of 'lm') {
-  const losing = await lock({ lock: key, ttl_ms: 900 });
+  const losing = await lock({ lock: key, ttl_ms: 3000 });
   console.log('held', key);
   const alive = setInterval(() => {}, 1000);
   const reason = await new Promise((done) => losing.on('lost', done));
@@ -82,7 +80,7 @@ unlock
 echo "released $?"
 lock busy -n
 echo "busy $?"
-lock l --ttl 900ms || exit
+lock l --ttl 3s || exit
 echo "held l"
 while :; do sleep 0.05; done
 "#;
@@ -91,35 +89,44 @@ fn clients() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/clients").canonicalize().unwrap()
 }
 
+/// A program in one of the two languages, with the clients in its first argument.
+fn program(language: &str, text: &str) -> Command {
+    let mut program = Command::new(needs(language, find(language)));
+    match language {
+        "node" => program.args(["--input-type=module", "-e", text, "node"]),
+        _ => program.args(["-c", text]),
+    };
+    program.arg(clients()).env("PYTHONDONTWRITEBYTECODE", "1");
+    program
+}
+
 /// Follows a program that takes part by `hold`, or by an agent.
 #[track_caller]
 fn takes_part(program: &mut Command, by_agent: bool) {
-    let server = needs("redis-server", Server::start_blocking(&[]));
-    let place = Place::at(format!("redis://127.0.0.1:{}/0", server.port()));
-    let agent = by_agent.then(|| Agent::start(&place, &[]));
+    let (_server, place) = redis("");
+    let agent = by_agent.then(|| Agent::start(&place, ""));
     let folder = tempfile::tempdir().unwrap();
     let hold_is = folder.path().join("hold");
     let socket = agent.as_ref().map(Agent::socket).unwrap_or_default();
-    program.arg(clients()).arg(socket).args(["sh", "-c", HOLD, env!("CARGO_BIN_EXE_leasehold")]).arg(&hold_is);
-    program.env("PYTHONDONTWRITEBYTECODE", "1").env("LEASEHOLD_BACKEND", place.backend());
+    program.arg(socket).args(["sh", "-c", HOLD, env!("CARGO_BIN_EXE_leasehold")]).arg(&hold_is);
 
     let holder = place.hold("k");
-    let mut program = Running::start(program);
-    assert_eq!(holder.end().code, Some(0));
+    let mut program = Running::start(program.env("LEASEHOLD_BACKEND", place.backend()));
+    holder.end().is(0, &[]);
     let held = program.line();
     let token = held.strip_prefix("held ").and_then(|held| held.strip_suffix(" True"));
     assert!(token.is_some_and(|token| token.parse::<u64>().is_ok()), "{held}");
     let busy = program.line();
     assert!(busy.starts_with("busy ") && (busy.ends_with(" own") || busy.ends_with(" (own)")), "{busy}");
     // For longer than the lease, and than the client may be silent.
-    assert_eq!(place.code(&["run", "-w", "2s", "k", "--", "true"]), 75);
-    program.type_in(b"\n");
+    assert_eq!(place.code("run -w 4s k true"), 75);
+    program.type_in("\n");
     program.expect_line("still True");
     program.expect_line("released False False");
-    assert_eq!(place.code(&["run", "-n", "k", "--", "true"]), 0);
+    assert!(place.is_free("k"));
 
     program.expect_line("held l");
-    assert_eq!(place.code(&["force-release", "l"]), 0);
+    assert_eq!(place.code("force-release l"), 0);
     program.expect_line("lost force_released False");
 
     program.expect_line("held m");
@@ -130,39 +137,27 @@ fn takes_part(program: &mut Command, by_agent: bool) {
         kill_process(Pid::from_raw(pid).unwrap(), Signal::KILL).unwrap();
     }
     program.expect_line("lost unreachable False");
-    assert_eq!(program.end().code, Some(0));
-}
-
-fn python() -> Command {
-    let mut python = Command::new(needs("python3", find("python3")));
-    python.args(["-c", PYTHON]);
-    python
-}
-
-fn node() -> Command {
-    let mut node = Command::new(needs("node", find("node")));
-    node.args(["--input-type=module", "-e", NODE, "node"]);
-    node
+    program.end().is(0, &[]);
 }
 
 #[test]
 fn python_takes_part_by_hold() {
-    takes_part(&mut python(), false);
+    takes_part(&mut program("python3", PYTHON), false);
 }
 
 #[test]
 fn python_takes_part_by_an_agent() {
-    takes_part(&mut python(), true);
+    takes_part(&mut program("python3", PYTHON), true);
 }
 
 #[test]
 fn node_takes_part_by_hold() {
-    takes_part(&mut node(), false);
+    takes_part(&mut program("node", NODE), false);
 }
 
 #[test]
 fn node_takes_part_by_an_agent() {
-    takes_part(&mut node(), true);
+    takes_part(&mut program("node", NODE), true);
 }
 
 /// A script of a shell, which finds the client at `$1` and the program in its path.
@@ -174,35 +169,38 @@ fn script(shell: &str, text: &str, place: &Place) -> Command {
 
 #[test]
 fn scripts_take_part_by_hold() {
-    let server = needs("redis-server", Server::start_blocking(&[]));
-    let place = Place::at(format!("redis://127.0.0.1:{}/0", server.port()));
+    let (_server, place) = redis("");
     let _busy = place.hold("busy");
     for shell in ["sh", "bash"].into_iter().filter(|shell| find(shell).is_some()) {
         let holder = place.hold("k");
         let mut script = Running::start(&mut script(shell, SHELL, &place));
-        assert_eq!(holder.end().code, Some(0));
+        holder.end().is(0, &[]);
         let held = script.line();
         assert!(held.strip_prefix("held ").is_some_and(|token| token.parse::<u64>().is_ok()), "{shell}: {held}");
-        assert_eq!(place.code(&["run", "-n", "k", "--", "true"]), 75, "{shell}");
-        script.type_in(b"\n");
+        assert!(!place.is_free("k"), "{shell}");
+        script.type_in("\n");
         script.expect_line("released 0");
-        assert_eq!(place.code(&["run", "-n", "k", "--", "true"]), 0, "{shell}");
+        assert!(place.is_free("k"), "{shell}");
         script.expect_line("busy 75");
         script.expect_line("held l");
-        assert_eq!(place.code(&["force-release", "l"]), 0);
+        assert_eq!(place.code("force-release l"), 0);
         script.expect_line("lost");
-        assert_eq!(script.end().code, Some(3));
+        script.end().is(3, &[]);
     }
 }
 
 #[test]
-fn a_script_that_is_killed_releases() {
+fn a_script_that_is_killed_releases_and_one_that_ends_before_its_children_sends_no_signal_to_the_number_it_had() {
     let place = Place::file();
     let text = r#". "$1/leasehold.sh"; lock k; echo held; read -r line"#;
-    let mut script = Running::start(&mut script("sh", text, &place));
-    script.expect_line("held");
-    script.signal(Signal::KILL);
-    eventually_some("the lock is free", || (place.code(&["run", "-n", "k", "--", "true"]) == 0).then_some(()));
+    let mut killed = Running::start(&mut script("sh", text, &place));
+    killed.expect_line("held");
+    killed.signal(Signal::KILL);
+    place.wait_until_free("k");
+    // The outer one reaps the inner one: a signal would still reach a process that has ended and that nobody has waited for.
+    let text = r#"sh -c '. "$1/leasehold.sh"; lock k || exit; sleep 1 & exit 0' sh "$1"; true"#;
+    // Until the last of them has ended, because they have its standard error: a signal that misses is told there.
+    assert_eq!(ended(&mut script("sh", text, &place)).is(0, &[]).errors, "");
 }
 
 const REFUSED_IN_PYTHON: &str = "
@@ -237,42 +235,18 @@ process.exit();
 ";
 
 /// Whoever is refused at the door hears why, and whoever releases does not wait for an agent that is stopped.
-#[track_caller]
-fn is_told_why_and_releases(program: &mut Command) {
-    let (place, folder) = (Place::file(), tempfile::tempdir().unwrap());
-    let policy = folder.path().join("policy");
-    fs::write(&policy, "* * connections=1").unwrap();
-    fs::set_permissions(&policy, fs::Permissions::from_mode(0o600)).unwrap();
-    let agent = Agent::start(&place, &["--policy", policy.to_str().unwrap()]);
-    program.arg(clients()).arg(agent.socket()).env("PYTHONDONTWRITEBYTECODE", "1");
-    let mut program = Running::start(program);
-    program.expect_line("refused");
-    agent.signal(Signal::STOP);
-    program.type_in(b"\n");
-    program.expect_line("released");
-    assert_eq!(program.end().code, Some(0));
-    agent.signal(Signal::CONT);
-    eventually_some("the lock is free", || (place.code(&["run", "-n", "k", "--", "true"]) == 0).then_some(()));
-}
-
 #[test]
-fn python_is_told_why_it_is_refused_and_releases_at_an_agent_that_is_stopped() {
-    let mut python = Command::new(needs("python3", find("python3")));
-    is_told_why_and_releases(python.args(["-c", REFUSED_IN_PYTHON]));
-}
-
-#[test]
-fn node_is_told_why_it_is_refused_and_releases_at_an_agent_that_is_stopped() {
-    let mut node = Command::new(needs("node", find("node")));
-    is_told_why_and_releases(node.args(["--input-type=module", "-e", REFUSED_IN_NODE, "node"]));
-}
-
-#[test]
-fn a_script_that_ends_before_its_children_sends_no_signal_to_the_number_it_had() {
-    let place = Place::file();
-    // The outer one reaps the inner one: a signal would still reach a process that has ended and that nobody has waited for.
-    let text = r#"sh -c '. "$1/leasehold.sh"; lock k || exit; sleep 1 & exit 0' sh "$1"; true"#;
-    let ended = script("sh", text, &place).output().unwrap();
-    // Until the last of them has ended, because they have its standard error: a signal that misses is told there.
-    assert!(ended.status.success() && ended.stderr.is_empty(), "{ended:?}");
+fn a_client_is_told_why_it_is_refused_and_releases_at_an_agent_that_is_stopped() {
+    for (language, text) in [("python3", REFUSED_IN_PYTHON), ("node", REFUSED_IN_NODE)] {
+        let (place, folder) = (Place::file(), tempfile::tempdir().unwrap());
+        let agent = Agent::start(&place, &policy(&folder, "* * connections=1", 0o600));
+        let mut program = Running::start(program(language, text).arg(agent.socket()));
+        program.expect_line("refused");
+        agent.signal(Signal::STOP);
+        program.type_in("\n");
+        program.expect_line("released");
+        program.end().is(0, &[]);
+        agent.signal(Signal::CONT);
+        place.wait_until_free("k");
+    }
 }

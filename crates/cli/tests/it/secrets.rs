@@ -1,158 +1,112 @@
-//! A password is in no output, whatever happens.
+//! A password is in no output, whatever happens: every command that a test runs looks for the one of the tests.
 
 use std::fs;
-use std::process::Command;
 
-#[cfg(feature = "etcd")]
-use leasehold_testkit::etcd::Cluster as EtcdCluster;
-#[cfg(feature = "mysql")]
-use leasehold_testkit::mysql::Server as MySqlServer;
-#[cfg(feature = "postgres")]
-use leasehold_testkit::postgres::Server as PostgresServer;
-#[cfg(feature = "redis")]
-use leasehold_testkit::redis::Server as RedisServer;
-#[cfg(any(feature = "redis", feature = "mysql"))]
-use leasehold_testkit::{needs, needs_or_why, test};
+use leasehold_testkit::{etcd, mysql, needs, postgres, redis, test};
 
-use crate::support::{Place, leasehold, text};
-
-const CANARY: &str = "c4n4ry-in-a-coal-mine";
-
-#[track_caller]
-fn sings_nowhere(command: &mut Command) {
-    let output = command.output().unwrap();
-    for stream in [&output.stdout, &output.stderr] {
-        assert!(!text(stream).contains(CANARY), "{:?}: {}", command.get_args(), text(stream));
-    }
-}
+use crate::support::{Place, ended, leasehold, text, wait_for};
 
 #[test]
 fn a_password_is_in_no_output() {
     let dir = tempfile::tempdir().unwrap();
     let file = dir.path().join("password");
-    fs::write(&file, format!("{CANARY}\nmore\n")).unwrap();
-    let file = file.to_str().unwrap();
-    let nobody = "redis://127.0.0.1:1/0";
-    let run = ["run", "-n", "-vv", "k", "--", "env"];
+    fs::write(&file, "c4n4ry\nmore\n").unwrap();
+    let nobody = "--backend redis://127.0.0.1:1/0";
+    let run = "run -n -vv k -- env";
     // In the URL, rightly and wrongly written, as an argument and from the environment.
     for url in [
-        format!("redis://:{CANARY}@127.0.0.1:1/0"),
-        format!("redis://ada:{CANARY}@127.0.0.1:1/not-a-number"),
-        format!("redis-sentinel://:x@127.0.0.1:1?sentinelServiceName=m&sentinelPassword={CANARY}"),
-        format!("redis-cluster://:{CANARY}@127.0.0.1:1"),
-        format!("rediss://:{CANARY}@127.0.0.1:1"),
-        format!("etcd://ada:{CANARY}@127.0.0.1:1"),
-        format!("etcd://ada:{CANARY}@127.0.0.1:1?sslmode=disable"),
-        format!("redis://:a/{CANARY}@h"),
-        format!("redis//:{CANARY}@h"),
-        format!("{CANARY}@h:6379"),
-        format!("nowhere://:{CANARY}@h"),
+        "redis://:c4n4ry@127.0.0.1:1/0",
+        "redis://ada:c4n4ry@127.0.0.1:1/not-a-number",
+        "redis-sentinel://:x@127.0.0.1:1?sentinelServiceName=m&sentinelPassword=c4n4ry",
+        "redis-cluster://:c4n4ry@127.0.0.1:1",
+        "rediss://:c4n4ry@127.0.0.1:1",
+        "etcd://ada:c4n4ry@127.0.0.1:1",
+        "etcd://ada:c4n4ry@127.0.0.1:1?sslmode=disable",
+        "redis://:a/c4n4ry@h",
+        "redis//:c4n4ry@h",
+        "c4n4ry@h:6379",
+        "nowhere://:c4n4ry@h",
     ] {
-        for args in [&run[..], &["list"], &["inspect", "--json", "k"], &["run", "--json", "-w", "10ms", "k", "env"]] {
-            sings_nowhere(leasehold(args).env("LEASEHOLD_BACKEND", &url));
-            sings_nowhere(&mut leasehold(&[&["--backend", &url], args].concat()));
+        for args in [run, "list", "inspect --json k", "run --json -w 10ms k env", "--help", "run --help"] {
+            Place::at(url).run(args);
+            ended(&mut leasehold(&format!("--backend {url} {args}")));
         }
-        sings_nowhere(&mut leasehold(&[&url]));
-        sings_nowhere(leasehold(&["--help"]).env("LEASEHOLD_BACKEND", &url));
-        sings_nowhere(leasehold(&["run", "--help"]).env("LEASEHOLD_BACKEND", &url));
+        ended(&mut leasehold(url));
     }
     // From the environment and from a file.
-    sings_nowhere(leasehold(&run).env("LEASEHOLD_BACKEND", nobody).env("LEASEHOLD_PASSWORD", CANARY));
-    sings_nowhere(
-        leasehold(&run).env("LEASEHOLD_BACKEND", nobody).env("RUST_LOG", "trace").env("LEASEHOLD_PASSWORD", CANARY),
-    );
-    sings_nowhere(&mut leasehold(&[&["--backend", nobody, "--password-file", file], &run[..]].concat()));
+    let mut from_environment = leasehold(&format!("{nobody} {run}"));
+    ended(from_environment.env("LEASEHOLD_PASSWORD", "c4n4ry"));
+    ended(from_environment.env("RUST_LOG", "trace"));
+    ended(&mut leasehold(&format!("{nobody} --password-file {} {run}", file.display())));
     // In the environment of a command that does run.
-    sings_nowhere(Place::file().leasehold(&run).env("LEASEHOLD_PASSWORD", CANARY));
+    ended(Place::file().leasehold(run).env("LEASEHOLD_PASSWORD", "c4n4ry")).is(0, &["LEASEHOLD_KEY=k"]);
 }
 
 /// In no command line of the machine, nor in the name of any process or thread, of which the system makes the names of core
 /// files; and in nothing that is printed while a lock is held.
-#[cfg(any(feature = "redis", feature = "mysql", feature = "postgres", feature = "etcd"))]
 #[track_caller]
 fn sings_to_no_neighbour(url: &str, canary: &str) {
     let script = "for file in /proc/[0-9]*/cmdline /proc/[0-9]*/comm /proc/[0-9]*/task/[0-9]*/comm; do \
                   tr '\\0' ' ' <$file; echo; done 2>/dev/null; env; echo looked";
-    let mut command = leasehold(&["run", "-vv", "--wait", "20s", "k", "--", "sh", "-c", script]);
-    let output = command.env("LEASEHOLD_BACKEND", url).env("RUST_LOG", "trace").output().unwrap();
+    let mut looks = leasehold(&["run", "-vv", "--wait", "20s", "k", "-c", script]);
+    let output = looks.env("LEASEHOLD_BACKEND", url).env("RUST_LOG", "trace").output().unwrap();
     let (out, err) = (text(&output.stdout), text(&output.stderr));
     assert!(output.status.success() && out.contains("leasehold") && out.contains("looked"), "{out}\n{err}");
-    for line in out.lines().chain(err.lines()) {
-        assert!(!line.contains(canary), "{line}");
-    }
-    for args in [&["list"][..], &["inspect", "--json", "k"], &["doctor"], &["doctor", "--json"]] {
-        let output = leasehold(args).env("LEASEHOLD_BACKEND", url).env("RUST_LOG", "trace").output().unwrap();
-        for stream in [&output.stdout, &output.stderr] {
-            assert!(!text(stream).contains(canary), "{args:?}: {}", text(stream));
-        }
+    assert!(!out.contains(canary) && !err.contains(canary), "{out}\n{err}");
+    for args in ["list", "inspect --json k", "doctor", "doctor --json"] {
+        let seen = ended(leasehold(args).env("LEASEHOLD_BACKEND", url).env("RUST_LOG", "trace"));
+        assert!(!seen.output.contains(canary) && !seen.errors.contains(canary), "{seen:?}");
     }
 }
 
-#[cfg(any(feature = "redis", feature = "mysql", feature = "postgres", feature = "etcd"))]
-fn wait_for<T>(work: impl Future<Output = T>) -> T {
-    tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap().block_on(work)
-}
-
-/// The other test here gives its password in command lines.
-#[cfg(any(feature = "redis", feature = "mysql", feature = "postgres", feature = "etcd"))]
+/// Other tests give theirs in command lines.
 fn another_canary() -> String {
     format!("y3ll0w-b1rd-{}", std::process::id())
 }
 
-#[cfg(feature = "redis")]
 #[test]
 fn a_password_that_redis_takes_is_in_no_output_and_no_command_line() {
     let canary = another_canary();
-    let servers: Option<Vec<_>> = (0..3).map(|_| RedisServer::start_blocking(&[])).collect();
+    let servers: Option<Vec<_>> = (0..3).map(|_| redis::Server::start_blocking(&[])).collect();
+    let user = ["ACL", "SETUSER", "app", "on", &format!(">{canary}"), "~*", "&*", "+@all"];
+    let with_user = |server: &redis::Server| {
+        wait_for(server.ask(&user));
+        server.url().replacen("://", &format!("://app:{canary}@"), 1)
+    };
     let servers = needs("redis-server", servers);
-    let nodes: Vec<String> = servers
-        .iter()
-        .map(|server| {
-            wait_for(server.ask(&["ACL", "SETUSER", "app", "on", &format!(">{canary}"), "~*", "&*", "+@all"]));
-            server.url().replacen("://", &format!("://app:{canary}@"), 1)
-        })
-        .collect();
-    for url in [
-        nodes[0].clone(),
-        format!("reentrant:{}", nodes[0]),
-        format!("redis-rw:{}", nodes[0]),
-        format!("redlock:{}", nodes.join(",")),
-    ] {
-        sings_to_no_neighbour(&url, &canary);
+    let nodes: Vec<_> = servers.iter().map(with_user).collect();
+    for prefix in ["", "reentrant:", "redis-rw:"] {
+        sings_to_no_neighbour(&format!("{prefix}{}", nodes[0]), &canary);
     }
+    sings_to_no_neighbour(&format!("redlock:{}", nodes.join(",")), &canary);
 }
 
-#[cfg(feature = "mysql")]
 #[test]
 fn a_password_that_mysql_takes_is_in_no_output_and_no_command_line() {
     let canary = another_canary();
-    let server = needs_or_why("MariaDB or MySQL", wait_for(MySqlServer::start(&[])));
+    let server = wait_for(mysql::Server::needed(&[]));
     let user = format!("CREATE USER app@'%' IDENTIFIED BY '{canary}'");
     wait_for(server.sql(&[&user, "GRANT ALL ON leasehold.* TO app@'%'"]));
-    for scheme in ["mysql", "mysql-rw"] {
-        let url = server.url_of("app", &canary).replacen("mysql:", &format!("{scheme}:"), 1);
-        let migrated = leasehold(&["migrate"]).env("LEASEHOLD_BACKEND", &url).output().unwrap();
-        assert!(migrated.status.success(), "{}", text(&migrated.stderr));
+    for scheme in ["mysql:", "mysql-rw:"] {
+        let url = server.url_of("app", &canary).replacen("mysql:", scheme, 1);
+        Place::at(&url).run("migrate").is(0, &[]);
         sings_to_no_neighbour(&url, &canary);
     }
 }
 
-#[cfg(feature = "postgres")]
 #[test]
 fn a_password_that_postgres_takes_is_in_no_output_and_no_command_line() {
     let canary = another_canary();
-    let server = wait_for(PostgresServer::needed(&[]));
+    let server = wait_for(postgres::Server::needed(&[]));
     let url = server.url_of("leasehold", &canary);
-    let migrated = leasehold(&["migrate"]).env("LEASEHOLD_BACKEND", &url).output().unwrap();
-    assert!(migrated.status.success(), "{}", text(&migrated.stderr));
+    Place::at(&url).run("migrate").is(0, &[]);
     sings_to_no_neighbour(&url, &canary);
 }
 
-#[cfg(feature = "etcd")]
 #[test]
 fn a_password_that_etcd_takes_is_in_no_output_and_no_command_line() {
     let canary = another_canary();
-    let cluster = wait_for(EtcdCluster::one(&[]));
+    let cluster = wait_for(etcd::Cluster::one(&[]));
     for command in [
         "user add root:root",
         "user grant-role root root",
@@ -171,49 +125,30 @@ fn a_password_that_etcd_takes_is_in_no_output_and_no_command_line() {
 
 /// One rule for all stores: loopback is no network, and over one a password goes in clear text only if the URL says so. Every client
 /// of Redis takes such a URL, so that there it is a warning.
-#[cfg(any(feature = "redis", feature = "mysql", feature = "postgres", feature = "etcd"))]
 #[test]
 fn a_password_goes_over_a_network_in_clear_text_only_where_the_url_says_so() {
     // A name that never leads anywhere (RFC 6761).
     const NETWORK: &str = "no-such-host.invalid";
     for (url, refusal) in [
-        #[cfg(feature = "redis")]
         ("redis://ada:c4n4ry@HOST:1", None),
-        #[cfg(feature = "redis")]
         ("redlock:redis://:c4n4ry@HOST:1,redis://:c4n4ry@HOST:2,redis://:c4n4ry@HOST:3", None),
-        #[cfg(feature = "mysql")]
         ("mysql://ada:c4n4ry@HOST:1/locks", Some("allow_public_key_retrieval=true")),
-        #[cfg(feature = "postgres")]
         ("postgres://ada:c4n4ry@HOST:1/locks", Some("sslmode=disable")),
-        #[cfg(feature = "etcd")]
         ("etcd://ada:c4n4ry@HOST:1", Some("sslmode=disable")),
     ] {
-        let said = |host: &str| {
-            let output = Place::at(url.replace("HOST", host)).run(&["list"]);
-            let said = text(&output.stderr);
-            assert!(!said.contains("c4n4ry"), "{url}: {said}");
-            (output.status.code(), said)
-        };
         for here in ["127.0.0.1", "localhost"] {
-            let (code, said) = said(here);
-            assert!(code == Some(69) && !said.contains("warning"), "{url}, {here}: {code:?} {said}");
+            let down = Place::at(url.replace("HOST", here)).run("list");
+            down.is(69, &[]);
+            assert!(!down.errors.contains("warning"), "{down:?}");
         }
-        let (code, said) = said(NETWORK);
-        let warning = "can read the password; with TLS";
-        match refusal {
-            Some(switch) => assert!(code == Some(64) && said.contains(switch), "{url}: {code:?} {said}"),
-            None => assert!(code == Some(69) && said.contains(warning), "{url}: {code:?} {said}"),
-        }
-        let json = Place::at(url.replace("HOST", NETWORK)).run(&["run", "--json", "-n", "k", "true"]);
-        let events = text(&json.stderr);
-        let first: serde_json::Value = serde_json::from_str(events.lines().next().unwrap_or_default()).unwrap();
-        assert_eq!(first["event"], if refusal.is_some() { "error" } else { "warning" }, "{events}");
+        let far = Place::at(url.replace("HOST", NETWORK));
+        let (code, said) = refusal.map_or((69, "can read the password; with TLS"), |switch| (64, switch));
+        far.run("list").is(code, &[said]);
+        let first = far.run("run --json -n k true").event();
+        assert_eq!(first["event"], if refusal.is_some() { "error" } else { "warning" }, "{first}");
     }
-    #[cfg(feature = "redis")]
-    {
-        let quiet = Place::at(format!("redis://{NETWORK}")).run(&["list"]);
-        assert!(!text(&quiet.stderr).contains("warning"), "there is no password: {quiet:?}");
-        let twice = Place::at(format!("redis://:c4n4ry@{NETWORK}")).run(&["doctor"]);
-        assert_eq!(text(&twice.stderr).matches("warning").count(), 1, "{twice:?}");
+    for (url, command, warnings) in [("redis://HOST", "list", 0), ("redis://:c4n4ry@HOST", "doctor", 1)] {
+        let said = Place::at(url.replace("HOST", NETWORK)).run(command);
+        assert_eq!(said.errors.matches("warning").count(), warnings, "{said:?}");
     }
 }

@@ -7,15 +7,46 @@ use std::io::{Read, Write};
 use std::iter;
 use std::os::unix::fs::DirBuilderExt;
 use std::path::Path;
-use std::process::{ChildStdin, Command, Output, Stdio};
+use std::process::{ChildStdin, Command, Stdio};
 use std::sync::Once;
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError};
 
-use leasehold_testkit::{Deadline, KilledOnDrop, PATIENCE, eventually_some};
+use leasehold_testkit::redis::Server;
+use leasehold_testkit::{Deadline, KilledOnDrop, PATIENCE, eventually_some, needs};
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 use tempfile::TempDir;
 use tokio::signal::unix::{self, SignalKind};
+
+/// The password of the tests. No output may have it.
+const CANARY: &str = "c4n4ry";
+
+/// Arguments: one by one, or as a line in which a shell would find them. Of its quotes there are `'…'` around a whole argument.
+pub(crate) trait Args {
+    fn all(&self) -> Vec<String>;
+}
+
+impl Args for str {
+    fn all(&self) -> Vec<String> {
+        let words = |(at, part): (usize, &str)| match at % 2 {
+            0 => part.split_whitespace().map(str::to_owned).collect(),
+            _ => vec![part.to_owned()],
+        };
+        self.split('\'').enumerate().flat_map(words).collect()
+    }
+}
+
+impl Args for String {
+    fn all(&self) -> Vec<String> {
+        self.as_str().all()
+    }
+}
+
+impl<const N: usize> Args for [&str; N] {
+    fn all(&self) -> Vec<String> {
+        self.map(str::to_owned).to_vec()
+    }
+}
 
 /// A store of its own for one test.
 pub(crate) struct Place {
@@ -43,39 +74,83 @@ impl Place {
     }
 
     /// The program with these arguments, on this store.
-    pub(crate) fn leasehold(&self, args: &[&str]) -> Command {
+    pub(crate) fn leasehold(&self, args: &(impl Args + ?Sized)) -> Command {
         let mut command = leasehold(args);
         command.env("LEASEHOLD_BACKEND", &self.backend);
         command
     }
 
+    #[track_caller]
+    pub(crate) fn start(&self, args: &(impl Args + ?Sized)) -> Running {
+        Running::start(&mut self.leasehold(args))
+    }
+
     /// Runs the program to its end.
-    pub(crate) fn run(&self, args: &[&str]) -> Output {
-        self.leasehold(args).stdin(Stdio::null()).output().unwrap()
+    #[track_caller]
+    pub(crate) fn run(&self, args: &(impl Args + ?Sized)) -> Ended {
+        ended(&mut self.leasehold(args))
     }
 
     /// Runs the program to its end and answers its exit code.
-    pub(crate) fn code(&self, args: &[&str]) -> i32 {
-        let output = self.run(args);
-        output.status.code().unwrap_or_else(|| panic!("{args:?} ended by a signal: {output:?}"))
+    #[track_caller]
+    pub(crate) fn code(&self, args: &(impl Args + ?Sized)) -> i32 {
+        let ended = self.run(args);
+        ended.code.unwrap_or_else(|| panic!("it ended by a signal: {ended:?}"))
+    }
+
+    /// The object that a command prints.
+    #[track_caller]
+    pub(crate) fn json(&self, args: &(impl Args + ?Sized)) -> Value {
+        let ended = self.run(args);
+        serde_json::from_str(&ended.output).unwrap_or_else(|_| panic!("no JSON: {ended:?}"))
+    }
+
+    #[track_caller]
+    pub(crate) fn inspect(&self, key: &str) -> Value {
+        self.json(&["inspect", "--json", key])
+    }
+
+    /// Whether a command gets the key at once.
+    #[track_caller]
+    pub(crate) fn is_free(&self, key: &str) -> bool {
+        match self.code(&["run", "-n", key, "--", "true"]) {
+            0 => true,
+            75 => false,
+            code => panic!("neither free nor held: {code}"),
+        }
     }
 
     /// Starts a program that holds `key` until its input is closed. When this returns, it does.
+    #[track_caller]
     pub(crate) fn hold(&self, key: &str) -> Running {
-        self.hold_with(&[], key)
+        self.hold_with("", key)
     }
 
-    pub(crate) fn hold_with(&self, options: &[&str], key: &str) -> Running {
-        let command = ["--", "sh", "-c", "echo ready; exec cat"];
-        let mut holder = Running::start(&mut self.leasehold(&[&["run"], options, &[key], &command].concat()));
+    #[track_caller]
+    pub(crate) fn hold_with(&self, options: &str, key: &str) -> Running {
+        let mut holder = self.leasehold("run");
+        let mut holder = Running::start(holder.args(options.all()).args([key, "-c", "echo ready; exec cat"]));
         holder.expect_line("ready");
         holder
     }
 
     /// Waits until nobody holds the key.
+    #[track_caller]
     pub(crate) fn wait_until_free(&self, key: &str) {
-        eventually_some(&format!("{key} is free"), || (self.code(&["inspect", "-e", key]) == 1).then_some(()));
+        eventually_some(&format!("{key} is free"), || self.is_free(key).then_some(()));
     }
+}
+
+/// A Redis of the test's own, and in it the store with this before its URL.
+pub(crate) fn redis(prefix: &str) -> (Server, Place) {
+    let server = needs("redis-server", Server::start_blocking(&[]));
+    let place = Place::at(format!("{prefix}{}", server.url()));
+    (server, place)
+}
+
+/// Runs a future of the test's own.
+pub(crate) fn wait_for<T>(work: impl Future<Output = T>) -> T {
+    tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap().block_on(work)
 }
 
 /// Where a shell finds the program, before all else.
@@ -90,29 +165,84 @@ pub(crate) fn path() -> OsString {
 pub(crate) fn signals_as_usual() {
     static ONCE: Once = Once::new();
     ONCE.call_once(|| {
-        let Ok(status) = std::fs::read_to_string("/proc/self/status") else { return };
-        let ignored =
-            status.lines().find_map(|line| u64::from_str_radix(line.strip_prefix("SigIgn:")?.trim(), 16).ok());
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
         let _entered = runtime.enter();
         for signal in [Signal::HUP, Signal::INT, Signal::QUIT, Signal::TERM, Signal::USR1, Signal::USR2] {
-            if ignored.is_some_and(|ignored| ignored & (1 << (signal.as_raw() - 1)) != 0) {
+            if ignored("self") & (1 << (signal.as_raw() - 1)) != 0 {
                 drop(unix::signal(SignalKind::from_raw(signal.as_raw())).unwrap());
             }
         }
     });
 }
 
+/// The signals that a process ignores, as the kernel tells it. None where the system has no such file.
+pub(crate) fn ignored(process: &str) -> u64 {
+    let status = std::fs::read_to_string(format!("/proc/{process}/status")).unwrap_or_default();
+    let mask = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
+    mask.map_or(0, |mask| u64::from_str_radix(mask.trim(), 16).unwrap())
+}
+
 /// The program with these arguments, and with nothing in its environment that a test did not put there.
-pub(crate) fn leasehold(args: &[&str]) -> Command {
+pub(crate) fn leasehold(args: &(impl Args + ?Sized)) -> Command {
     signals_as_usual();
     let mut command = Command::new(env!("CARGO_BIN_EXE_leasehold"));
-    command.args(args).env_remove("LEASEHOLD_BACKEND").env_remove("LEASEHOLD_PASSWORD").env_remove("RUST_LOG");
+    command.args(args.all()).env_remove("LEASEHOLD_BACKEND").env_remove("LEASEHOLD_PASSWORD").env_remove("RUST_LOG");
     command
+}
+
+/// Runs a command without input to its end.
+#[track_caller]
+pub(crate) fn ended(command: &mut Command) -> Ended {
+    let output = command.stdin(Stdio::null()).output().unwrap();
+    Ended::of(format!("{command:?}"), output.status.code(), text(&output.stdout), text(&output.stderr))
+}
+
+/// How a program ended.
+#[derive(Debug)]
+pub(crate) struct Ended {
+    /// For the message of a test that fails.
+    #[allow(dead_code, reason = "it is printed")]
+    command: String,
+    pub(crate) code: Option<i32>,
+    pub(crate) output: String,
+    pub(crate) errors: String,
+}
+
+impl Ended {
+    #[track_caller]
+    fn of(command: String, code: Option<i32>, output: String, errors: String) -> Self {
+        let ended = Self { command, code, output, errors };
+        assert!(!ended.output.contains(CANARY) && !ended.errors.contains(CANARY), "it shows a password: {ended:?}");
+        ended
+    }
+
+    /// It ended with this code, and said all of these words, on whichever stream.
+    #[track_caller]
+    pub(crate) fn is(&self, code: i32, words: &[&str]) -> &Self {
+        assert_eq!(self.code, Some(code), "{self:?}");
+        let unsaid = words.iter().find(|words| !self.output.contains(**words) && !self.errors.contains(**words));
+        assert!(unsaid.is_none(), "{unsaid:?} is not in {self:?}");
+        self
+    }
+
+    /// All that it printed.
+    #[track_caller]
+    pub(crate) fn prints(&self, output: &str) -> &Self {
+        assert_eq!(self.output, output, "{self:?}");
+        self
+    }
+
+    /// The first event of `--json`.
+    #[track_caller]
+    pub(crate) fn event(&self) -> Value {
+        let first = self.errors.lines().next().unwrap_or_default();
+        serde_json::from_str(first).unwrap_or_else(|_| panic!("no event: {self:?}"))
+    }
 }
 
 /// A program that runs, with pipes to all its ends. It is killed if the test does not wait for it.
 pub(crate) struct Running {
+    command: String,
     child: KilledOnDrop,
     input: Option<ChildStdin>,
     output: Stream,
@@ -123,12 +253,11 @@ impl Running {
     #[track_caller]
     pub(crate) fn start(command: &mut Command) -> Self {
         signals_as_usual();
-        let command = command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
-        let mut child = KilledOnDrop::spawn(command).unwrap();
-        let input = child.stdin.take();
-        let output = Stream::of(child.stdout.take().unwrap());
+        let mut child =
+            KilledOnDrop::spawn(command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped())).unwrap();
+        let (input, output) = (child.stdin.take(), Stream::of(child.stdout.take().unwrap()));
         let errors = Stream::of(child.stderr.take().unwrap());
-        Self { child, input, output, errors }
+        Self { command: format!("{command:?}"), child, input, output, errors }
     }
 
     pub(crate) fn id(&self) -> u32 {
@@ -139,8 +268,8 @@ impl Running {
         kill_process(Pid::from_child(&self.child), signal).unwrap();
     }
 
-    pub(crate) fn type_in(&mut self, text: &[u8]) {
-        self.input.as_mut().unwrap().write_all(text).unwrap();
+    pub(crate) fn type_in(&mut self, text: impl AsRef<[u8]>) {
+        self.input.as_mut().unwrap().write_all(text.as_ref()).unwrap();
     }
 
     /// The next line of its standard output; what there is, if it ends before that.
@@ -185,20 +314,14 @@ impl Running {
     #[track_caller]
     pub(crate) fn end(mut self) -> Ended {
         self.close_input();
-        self.ended()
+        self.end_by_itself()
     }
 
     /// The same for one that must end although its input is open.
     #[track_caller]
     pub(crate) fn end_by_itself(mut self) -> Ended {
-        self.ended()
-    }
-
-    #[track_caller]
-    fn ended(&mut self) -> Ended {
-        let output = self.output.rest();
-        let errors = self.errors.rest();
-        Ended { code: self.child.wait().unwrap().code(), output, errors }
+        let (output, errors) = (self.output.rest(), self.errors.rest());
+        Ended::of(self.command, self.child.wait().unwrap().code(), output, errors)
     }
 }
 
@@ -260,14 +383,6 @@ impl Stream {
         }
         true
     }
-}
-
-/// How a program ended.
-#[derive(Debug)]
-pub(crate) struct Ended {
-    pub(crate) code: Option<i32>,
-    pub(crate) output: String,
-    pub(crate) errors: String,
 }
 
 pub(crate) fn text(bytes: &[u8]) -> String {

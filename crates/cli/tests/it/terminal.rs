@@ -1,40 +1,31 @@
-//! A command on a terminal, through `script(1)`, which makes one.
-#![cfg(target_os = "linux")]
+//! A command on a terminal.
 
 use std::fs::File;
 use std::io::Write;
-use std::process::{Command, Stdio};
+use std::process::Command;
 
+use leasehold_testkit::terminal::OnTerminal;
 use leasehold_testkit::{eventually_some, needs, test};
 
-use crate::support::{Place, Running};
+use crate::support::{Place, path, signals_as_usual};
 
-/// A shell line on a terminal of its own, in which the program is called `leasehold`. `None`, and why, if there is
-/// nothing to make a terminal with.
-fn on_a_terminal(place: &Place, line: &str) -> Option<Running> {
-    let line = line.replace("leasehold", env!("CARGO_BIN_EXE_leasehold"));
-    if Command::new("script").arg("--version").stdout(Stdio::null()).status().is_err() {
-        println!("ignored: there is no script(1) to make a terminal with");
-        return None;
-    }
-    let mut script = Command::new("script");
-    script
-        .args(["-q", "-e", "-c", &line, "/dev/null"])
-        .env("LEASEHOLD_BACKEND", place.backend())
-        .env("SHELL", "/bin/sh");
-    Some(Running::start(&mut script))
+/// A shell line on a terminal of its own.
+fn on_a_terminal(place: &Place, line: &str) -> OnTerminal {
+    signals_as_usual();
+    let mut shell = Command::new("sh");
+    shell.args(["-c", line]).env("PATH", path()).env("LEASEHOLD_BACKEND", place.backend());
+    needs("setsid", OnTerminal::start(&shell, 100, 24))
 }
 
 #[test]
 fn the_command_can_read_from_the_terminal_and_the_next_one_after_it() {
+    let line = "leasehold run k -- sh -c 'echo ready; read a; echo got:$a'; read b; echo then:$b; read c";
     let place = Place::file();
-    let line = "leasehold run k -- sh -c 'echo ready; read a; echo got:$a'; read b; echo then:$b";
-    let mut terminal = needs("terminal", on_a_terminal(&place, line));
-    terminal.until("ready");
-    terminal.type_in(b"one\n");
-    terminal.until("got:one");
-    terminal.type_in(b"two\n");
-    terminal.until("then:two");
+    let mut terminal = on_a_terminal(&place, line);
+    for (shows, typed) in [("ready", "one\n"), ("got:one", "two\n"), ("then:two", "\n")] {
+        terminal.shows(shows);
+        terminal.type_in(typed);
+    }
 }
 
 #[test]
@@ -43,27 +34,27 @@ fn an_interrupt_from_the_keyboard_reaches_the_command_before_and_after_it_has_th
     for asks in ["", "read a; echo go;"] {
         // The shell that waits for the program must not die of the interrupt itself.
         let command = format!("trap \"exit 9\" INT; echo ready; {asks} while :; do sleep 0.05; done");
-        let line = format!("trap : INT; leasehold run k -- sh -c '{command}'; echo code:$?");
-        let mut terminal = needs("terminal", on_a_terminal(&place, &line));
-        terminal.until("ready");
+        let line = format!("trap : INT; leasehold run k -- sh -c '{command}'; echo code:$?; read b");
+        let mut terminal = on_a_terminal(&place, &line);
+        terminal.shows("ready");
         if !asks.is_empty() {
-            terminal.type_in(b"one\n");
-            terminal.until("go");
+            terminal.type_in("one\n");
+            terminal.shows("go");
         }
-        terminal.type_in(b"\x03");
-        terminal.until("code:9");
+        terminal.type_in("\x03");
+        terminal.shows("code:9");
     }
 }
 
 #[test]
 fn the_line_about_waiting_is_drawn_on_a_terminal_and_taken_off_again() {
     let place = Place::file();
-    let mut holder = place.hold_with(&["--label", "ada", "--reason", "nightly"], "k");
-    let mut terminal = needs("terminal", on_a_terminal(&place, "leasehold run k -- echo ran"));
-    terminal.until("for k: held by ada (nightly)");
-    holder.close_input();
-    let last = terminal.until("ran");
-    assert!(last.ends_with("\r\x1b[Kran"), "{last:?}");
+    let holder = place.hold_with("--label ada --reason nightly", "k");
+    let terminal = on_a_terminal(&place, "leasehold run k -- echo ran; read a");
+    terminal.shows("for k: held by ada (nightly)");
+    holder.end();
+    terminal.shows("ran");
+    assert_eq!(terminal.text().trim(), "ran");
 }
 
 #[test]
@@ -80,20 +71,24 @@ fn the_keyboard_stops_and_the_shell_continues_program_and_command_before_and_aft
         // the middle of it stops the new process alone, which dash waits for, so that no shell hears of it.
         let command = format!("{asks}echo ready:$$.; read c < {}; read b; echo got:$b", pipe.display());
         // A shell with job control, which is what people type into.
-        let script = format!("set -m; leasehold run k -- sh -c '{command}'; echo stopped:$?; read a; fg; echo code:$?");
-        let mut terminal = needs("terminal", on_a_terminal(&place, &script));
+        let script =
+            format!("set -m; leasehold run k -- sh -c '{command}'; echo stopped:$?; read a; fg; echo code:$?; read d");
+        let mut terminal = on_a_terminal(&place, &script);
         if !asks.is_empty() {
-            terminal.type_in(b"first\n");
+            terminal.type_in("first\n");
         }
-        terminal.until("ready:");
-        let pid = terminal.until(".").trim_end_matches('.').to_owned();
-        terminal.type_in(b"\x1a");
-        terminal.until("stopped:");
+        let pid = terminal.until("the command's id", |screen| {
+            let contents = screen.contents();
+            let (pid, _) = contents.split_once("ready:")?.1.split_once('.')?;
+            Some(pid.to_owned())
+        });
+        terminal.type_in("\x1a");
+        terminal.shows("stopped:");
         eventually_some("the command is stopped, too", || (state(&pid) == "T").then_some(()));
         go.write_all(b"\n").unwrap();
-        terminal.type_in(b"\none\n");
-        terminal.until("got:one");
-        terminal.until("code:0");
+        terminal.type_in("\none\n");
+        terminal.shows("got:one");
+        terminal.shows("code:0");
     }
 }
 

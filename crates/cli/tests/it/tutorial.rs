@@ -2,24 +2,11 @@
 
 use std::process::Command;
 
-use leasehold_testkit::{eventually_some, test};
+use leasehold_testkit::{etcd, eventually_some, mysql, needs, postgres, redis, test};
 
-use crate::support::{Place, Running, path, signals_as_usual};
+use crate::support::{Place, Running, path, signals_as_usual, wait_for};
 
-const TUTORIAL: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/tutorial.md");
-
-/// The headings of the sections that a test below follows.
-const FOLLOWED: [&str; 9] = [
-    "Files",
-    "Redis",
-    "Redis, with readers",
-    "Redis, for owners that take a key again",
-    "Three Redis servers",
-    "MySQL or MariaDB",
-    "MySQL or MariaDB, with readers",
-    "PostgreSQL",
-    "etcd",
-];
+const TUTORIAL: &str = include_str!("../../../../docs/tutorial.md");
 
 /// A command, and what it prints.
 #[derive(Debug, Default)]
@@ -31,71 +18,58 @@ pub(crate) struct Step {
 #[test]
 fn every_section_with_commands_is_followed() {
     let with_commands: Vec<_> = sections().into_iter().filter(|(_, text)| text.contains("\n$ ")).collect();
-    let headings: Vec<_> = with_commands.iter().map(|(heading, _)| heading.as_str()).collect();
-    assert_eq!(headings, FOLLOWED);
-    for (heading, text) in with_commands {
+    for (heading, text) in &with_commands {
         let told = text.lines().filter(|line| line.starts_with("$ ")).count();
-        assert_eq!(steps(&text).len(), told, "a command of {heading} is not in a block ```console");
+        assert_eq!(steps(text).len(), told, "a command of {heading} is not in a block ```console");
+        assert!(include_str!("tutorial.rs").contains(&format!("(\"{heading}\", ")), "no test follows {heading}");
     }
+    assert_eq!(with_commands.len(), 9);
 }
 
 #[test]
 fn on_files() {
     let directory = tempfile::tempdir().unwrap();
-    let url = format!("file:{}", directory.path().join("locks").display());
-    follow("Files", "file:$HOME/leasehold-tutorial", &url);
+    follow("Files", "file:$HOME/leasehold-tutorial", &format!("file:{}", directory.path().join("locks").display()));
 }
 
-#[cfg(feature = "redis")]
 #[test]
 fn on_redis() {
-    use leasehold_testkit::{needs, redis::Server};
-
-    for (heading, scheme) in
-        [("Redis", ""), ("Redis, with readers", "redis-rw:"), ("Redis, for owners that take a key again", "reentrant:")]
-    {
-        let server = needs("redis-server", Server::start_blocking(&[]));
-        let url = format!("{scheme}redis://127.0.0.1:{}", server.port());
-        follow(heading, &format!("{scheme}redis://127.0.0.1:6379"), &url);
-    }
-}
-
-#[cfg(feature = "redis")]
-#[test]
-fn on_three_redis_servers() {
-    use leasehold_testkit::{needs, redis::Server};
-
-    let servers: Option<Vec<_>> = (0..3).map(|_| Server::start_blocking(&[])).collect();
-    let servers = needs("redis-server", servers);
+    let servers: Option<Vec<_>> = (0..6).map(|_| redis::Server::start_blocking(&[])).collect();
+    let ports: Vec<_> = needs("redis-server", servers.as_ref()).iter().map(redis::Server::port).collect();
     let nodes = |ports: &[u16]| {
         let nodes: Vec<_> = ports.iter().map(|port| format!("redis://127.0.0.1:{port}")).collect();
         format!("redlock:{}", nodes.join(","))
     };
-    let ports: Vec<_> = servers.iter().map(Server::port).collect();
-    follow("Three Redis servers", &nodes(&[6379, 6380, 6381]), &nodes(&ports));
-}
-
-#[cfg(feature = "mysql")]
-#[test]
-fn on_mysql() {
-    let server = wait_for(leasehold_testkit::mysql::Server::needed(&[]));
-    for (heading, scheme) in [("MySQL or MariaDB", "mysql"), ("MySQL or MariaDB, with readers", "mysql-rw")] {
-        let url = server.url().replacen("mysql:", &format!("{scheme}:"), 1);
-        follow(heading, &format!("{scheme}://root@127.0.0.1:3306/leasehold"), &url);
+    follow("Three Redis servers", &nodes(&[6379, 6380, 6381]), &nodes(&ports[..3]));
+    // Each has a server of its own: what one leaves, another refuses.
+    for (heading, scheme, port) in [
+        ("Redis", "", ports[3]),
+        ("Redis, with readers", "redis-rw:", ports[4]),
+        ("Redis, for owners that take a key again", "reentrant:", ports[5]),
+    ] {
+        let url = |port| format!("{scheme}redis://127.0.0.1:{port}");
+        follow(heading, &url(6379), &url(port));
     }
 }
 
-#[cfg(feature = "postgres")]
+#[test]
+fn on_mysql() {
+    let server = wait_for(mysql::Server::needed(&[]));
+    for (heading, scheme) in [("MySQL or MariaDB", "mysql:"), ("MySQL or MariaDB, with readers", "mysql-rw:")] {
+        let url = server.url().replacen("mysql:", scheme, 1);
+        follow(heading, &format!("{scheme}//root@127.0.0.1:3306/leasehold"), &url);
+    }
+}
+
 #[test]
 fn on_postgres() {
-    let server = wait_for(leasehold_testkit::postgres::Server::needed(&[]));
+    let server = wait_for(postgres::Server::needed(&[]));
     follow("PostgreSQL", "postgres://leasehold@127.0.0.1:5432/leasehold?sslmode=disable", &server.url());
 }
 
-#[cfg(feature = "etcd")]
 #[test]
 fn on_etcd() {
-    let cluster = wait_for(leasehold_testkit::etcd::Cluster::one(&[]));
+    let cluster = wait_for(etcd::Cluster::one(&[]));
     follow("etcd", "etcd://127.0.0.1:2379", &cluster.url());
 }
 
@@ -133,7 +107,7 @@ pub(crate) fn shell() -> Command {
 
 /// Runs a command to its end, and answers its exit code and what it printed. The next command finds the code in `$?`.
 fn run(shell: &mut Running, command: &str) -> (i32, String) {
-    shell.type_in(format!("{command}\ncode=$?; echo; echo ended with $code; (exit $code)\n").as_bytes());
+    shell.type_in(format!("{command}\ncode=$?; echo; echo ended with $code; (exit $code)\n"));
     let printed = shell.until("\nended with ");
     (shell.line().parse().unwrap(), printed)
 }
@@ -152,8 +126,7 @@ pub(crate) fn words(line: &str) -> Vec<String> {
 
 /// The sections by their headings.
 fn sections() -> Vec<(String, String)> {
-    let text = std::fs::read_to_string(TUTORIAL).unwrap();
-    let sections = text.split("\n## ").skip(1).filter_map(|section| section.split_once('\n'));
+    let sections = TUTORIAL.split("\n## ").skip(1).filter_map(|section| section.split_once('\n'));
     sections.map(|(heading, text)| (heading.to_owned(), text.to_owned())).collect()
 }
 
@@ -169,9 +142,4 @@ pub(crate) fn steps(section: &str) -> Vec<Step> {
         }
     }
     steps
-}
-
-#[cfg(any(feature = "mysql", feature = "postgres", feature = "etcd"))]
-fn wait_for<T>(work: impl Future<Output = T>) -> T {
-    tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build().unwrap().block_on(work)
 }

@@ -1,28 +1,36 @@
-//! The live table, on a terminal.
+//! The live table, on a terminal, and the lines of `watch --json`.
 
-use std::process::Command;
+use std::process::{Command, Stdio};
 
 use leasehold_testkit::terminal::{Cell, Color, OnTerminal, Screen};
 use leasehold_testkit::{needs, test};
 use rustix::process::Signal;
+use serde_json::Value;
 
-use crate::support::{Place, Running, text};
+use crate::support::{Place, Running, path, redis, text};
 
 const WIDE: (u16, u16) = (130, 20);
 
 /// What a person or a supervisor does to end the program.
-type End<'a> = &'a dyn Fn(&mut OnTerminal);
+enum End {
+    Typed(&'static str),
+    Signalled(Signal),
+}
 
 fn on_terminal(command: &Command, (columns, rows): (u16, u16)) -> OnTerminal {
     needs("setsid", OnTerminal::start(command, columns, rows))
 }
 
 /// `leasehold watch` with these arguments, when it has drawn its first table.
-pub(crate) fn watch(place: &Place, args: &[&str], size: (u16, u16)) -> OnTerminal {
-    let args = [&["watch", "--interval", "100ms"], args].concat();
-    let terminal = on_terminal(&place.leasehold(&args), size);
+fn watch(place: &Place, args: &str, size: (u16, u16)) -> OnTerminal {
+    let terminal = on_terminal(&place.leasehold(&format!("watch --interval 100ms {args}")), size);
     terminal.shows("q quit");
     terminal
+}
+
+fn quit(mut terminal: OnTerminal) {
+    terminal.type_in("q");
+    assert_eq!(terminal.end().code(), Some(0));
 }
 
 /// The line of the screen with this text.
@@ -33,11 +41,12 @@ fn line(screen: &Screen, text: &str) -> Option<String> {
 #[test]
 fn the_table_follows_what_is_held() {
     let place = Place::file();
-    let mut terminal = watch(&place, &["job/"], WIDE);
+    let terminal = watch(&place, "job/", WIDE);
+    terminal.shows("prefix job/");
     terminal.shows("nothing is held");
-    let ada = place.hold_with(&["--label", "ada@db1", "--reason", "nightly"], "job/a");
-    let readers = ["bob", "eve"].map(|label| place.hold_with(&["--shared", "--label", label], "job/b"));
-    let other = place.hold("other");
+    let ada = place.hold_with("--label ada@db1 --reason nightly", "job/a");
+    let _readers = ["bob", "eve"].map(|label| place.hold_with(&format!("--shared --label {label}"), "job/b"));
+    let _other = place.hold("other");
     terminal.shows("2 keys held");
     let of_ada = terminal.until("job/a", |screen| line(screen, "job/a"));
     for part in ["> job/a", "exclusive", " 1 ", "ada@db1", "nightly"] {
@@ -49,9 +58,7 @@ fn the_table_follows_what_is_held() {
     drop(ada);
     terminal.shows_no("job/a");
     terminal.shows("1 key held");
-    terminal.type_in("q");
-    assert_eq!(terminal.end().code(), Some(0));
-    drop((readers, other));
+    quit(terminal);
 }
 
 #[test]
@@ -60,59 +67,49 @@ fn the_table_is_sorted_filtered_and_shows_details() {
     let long =
         "because the index of the invoices has to be built anew before the month ends, as every month; call 555 first";
     let _holders = [("b/one", "eve", long), ("b/two", "ada", "nightly"), ("a/three", "bob", "x")]
-        .map(|(key, label, reason)| place.hold_with(&["--label", label, "--reason", reason], key));
-    let mut terminal = watch(&place, &[], (90, 20));
-    let in_order = |terminal: &OnTerminal, keys: [&str; 3]| {
-        terminal.until(&format!("{keys:?}"), |screen| {
+        .map(|(key, label, reason)| place.hold_with(&format!("--label {label} --reason '{reason}'"), key));
+    let mut terminal = watch(&place, "", (90, 20));
+    for (typed, shows, in_order) in [
+        ("", "", "a/three b/one b/two"),
+        ("r", "", "b/two b/one a/three"),
+        ("4", "by label ▲", "b/two a/three b/one"),
+        ("/EVE", "1 of 3 keys", "/EVE"),
+        ("\r\r", "held exclusively", "call 555 first"),
+        ("\x1b", "Enter details", "b/one"),
+        ("\x1b", "3 keys held", "b/two a/three b/one"),
+        ("?", "sort the other way", ""),
+        (" ", "Enter details", "b/two a/three b/one"),
+    ] {
+        terminal.type_in(typed);
+        terminal.until(&format!("{shows} {in_order}"), |screen| {
             let contents = screen.contents();
-            let places: Option<Vec<_>> = keys.iter().map(|key| contents.find(key)).collect();
-            places?.is_sorted().then_some(())
+            let words = if in_order.contains('/') { in_order.split(' ').collect() } else { vec![in_order] };
+            let places: Option<Vec<_>> = words.into_iter().map(|word| contents.find(word)).collect();
+            (places?.is_sorted() && contents.contains(shows)).then_some(())
         });
-    };
-    in_order(&terminal, ["a/three", "b/one", "b/two"]);
-    terminal.type_in("r");
-    in_order(&terminal, ["b/two", "b/one", "a/three"]);
-    terminal.type_in("4");
-    terminal.shows("by label ▲");
-    in_order(&terminal, ["b/two", "a/three", "b/one"]);
-    terminal.type_in("/EVE");
-    terminal.shows("/EVE");
-    terminal.shows("1 of 3 keys");
-    terminal.shows_no("a/three");
-    terminal.type_in("\r\r");
-    terminal.shows("held exclusively");
-    terminal.shows("call 555 first");
-    terminal.type_in("\x1b");
-    terminal.shows_no("held exclusively");
-    terminal.type_in("\x1b");
-    in_order(&terminal, ["b/two", "a/three", "b/one"]);
-    terminal.type_in("?");
-    terminal.shows("sort the other way");
-    terminal.type_in(" ");
+    }
     terminal.shows_no("sort the other way");
 }
 
 #[test]
 fn a_grant_is_released_by_force_after_a_question_and_not_without() {
     let place = Place::file();
-    let ada = place.hold_with(&["--label", "ada@db1", "--ttl", "1h"], "job/a");
-    let mut terminal = watch(&place, &[], WIDE);
+    let _ada = place.hold_with("--label ada@db1 --ttl 1h", "job/a");
+    let mut terminal = watch(&place, "", WIDE);
     terminal.shows("ada@db1");
-    let token = text(&place.run(&["inspect", "--json", "job/a"]).stdout);
-    let token: serde_json::Value = serde_json::from_str(&token).unwrap();
-    let token = token["holders"][0]["token"].to_string();
+    let token = format!("token   {}", place.inspect("job/a")["holders"][0]["token"]);
     for no in ["n", "\x1b"] {
         terminal.type_in("x");
-        terminal.shows("Release job/a by force?");
-        terminal.shows("holder  ada@db1");
-        terminal.shows(&format!("token   {token}"));
+        for shown in ["Release job/a by force?", "holder  ada@db1", &token] {
+            terminal.shows(shown);
+        }
         terminal.type_in(no);
         terminal.shows("nothing was released");
     }
     // A key that was typed too often is no answer.
     terminal.type_in("x\r\r ");
     terminal.shows("Release job/a by force?");
-    assert_eq!(place.code(&["inspect", "-e", "job/a"]), 0, "it is held");
+    assert!(!place.is_free("job/a"));
     terminal.type_in("y");
     terminal.shows("released by force: job/a");
     terminal.shows("nothing is held");
@@ -122,80 +119,59 @@ fn a_grant_is_released_by_force_after_a_question_and_not_without() {
     // It is told again where it stays.
     terminal.until("the end", |screen| (!screen.alternate_screen()).then_some(()));
     terminal.shows("released by force: job/a was taken from ada@db1");
-    drop(ada);
 }
 
 #[test]
 fn another_grant_that_came_after_the_question_keeps_the_key() {
     let place = Place::file();
-    let ada = place.hold_with(&["--label", "ada"], "job/a");
+    let ada = place.hold_with("--label ada", "job/a");
     // It asks the store once, and does not learn of the other grant.
-    let mut terminal = on_terminal(&place.leasehold(&["watch", "--interval", "1h"]), WIDE);
+    let mut terminal = on_terminal(&place.leasehold("watch --interval 1h"), WIDE);
     terminal.shows("> job/a");
     terminal.type_in("x");
     terminal.shows("holder  ada");
-    assert_eq!(ada.end().code, Some(0));
-    let _bob = place.hold_with(&["--label", "bob"], "job/a");
+    ada.end().is(0, &[]);
+    let _bob = place.hold_with("--label bob", "job/a");
     terminal.type_in("y");
     terminal.shows("nothing was released: that grant has ended, and job/a is held by bob");
-    let seen = text(&place.run(&["inspect", "job/a"]).stdout);
-    assert!(seen.contains("bob"), "{seen}");
-    terminal.type_in("q");
-    assert_eq!(terminal.end().code(), Some(0));
+    place.run("inspect job/a").is(0, &["bob"]);
+    quit(terminal);
 }
 
-/// Three readers of `k`, the second of them chosen, and the question whether it shall be released.
-fn one_of_three_readers(place: &Place) -> ([Running; 3], OnTerminal) {
-    let readers = ["ada", "bob", "eve"].map(|label| place.hold_with(&["--shared", "--label", label], "k"));
-    let mut terminal = watch(place, &[], WIDE);
-    terminal.until("three", |screen| line(screen, "shared").filter(|line| line.contains(" 3 ")));
-    terminal.type_in("x");
-    terminal.shows("choose one");
-    terminal.type_in("jx");
-    terminal.shows("holder  bob");
-    terminal.shows("2 other readers of the key keep it");
-    (readers, terminal)
-}
-
-/// Who holds `k`.
-fn labels(place: &Place) -> Vec<String> {
-    let seen: serde_json::Value = serde_json::from_slice(&place.run(&["inspect", "--json", "k"]).stdout).unwrap();
-    let holders = seen["holders"].as_array().unwrap().iter();
-    let mut labels: Vec<_> = holders.map(|holder| holder["label"].as_str().unwrap().to_owned()).collect();
-    labels.sort();
-    labels
-}
-
-#[cfg(feature = "redis")]
+/// A file cannot let one of several readers go.
 #[test]
-fn of_several_readers_the_chosen_one_is_released_and_the_others_keep_the_key() {
-    let server = needs("redis-server", leasehold_testkit::redis::Server::start_blocking(&[]));
-    let place = Place::at(format!("redis-rw://127.0.0.1:{}/0", server.port()));
-    let (_readers, mut terminal) = one_of_three_readers(&place);
-    terminal.type_in("n");
-    terminal.shows("nothing was released");
-    assert_eq!(labels(&place), ["ada", "bob", "eve"]);
-    terminal.type_in("xy");
-    terminal.shows("released by force: k was taken from bob");
-    terminal.shows("2 readers hold it");
-    assert_eq!(labels(&place), ["ada", "eve"]);
-}
-
-#[test]
-fn a_store_that_cannot_release_one_reader_alone_says_so_and_all_keep_the_key() {
-    let place = Place::file();
-    let (_readers, mut terminal) = one_of_three_readers(&place);
-    terminal.type_in("y");
-    terminal.shows("several readers hold its file");
-    assert_eq!(labels(&place), ["ada", "bob", "eve"]);
-    terminal.shows("3 readers hold it");
+fn of_several_readers_the_chosen_one_is_released_where_the_store_can_and_the_others_keep_the_key() {
+    let (_server, on_redis) = redis("redis-rw:");
+    for (place, told, left) in [
+        (on_redis, "released by force: k was taken from bob", &["ada", "eve"][..]),
+        (Place::file(), "several readers hold its file", &["ada", "bob", "eve"]),
+    ] {
+        let _readers = ["ada", "bob", "eve"].map(|label| place.hold_with(&format!("--shared --label {label}"), "k"));
+        let (mut terminal, keep_it) = (watch(&place, "", WIDE), format!("{} readers hold it", left.len()));
+        terminal.until("three", |screen| line(screen, "shared").filter(|line| line.contains(" 3 ")));
+        for (typed, shows) in [
+            ("x", "choose one"),
+            ("jx", "holder  bob"),
+            ("", "2 other readers of the key keep it"),
+            ("n", "nothing was released"),
+            ("xy", told),
+            ("", &keep_it),
+        ] {
+            terminal.type_in(typed);
+            terminal.shows(shows);
+        }
+        let seen = place.inspect("k");
+        let mut labels: Vec<_> = seen["holders"].as_array().unwrap().iter().map(|holder| &holder["label"]).collect();
+        labels.sort_by_key(ToString::to_string);
+        assert_eq!(labels, left);
+    }
 }
 
 #[test]
 fn it_is_drawn_in_whatever_size_the_terminal_has() {
     let place = Place::file();
-    let _holder = place.hold_with(&["--label", "ada@db1", "--reason", "nightly"], "job/a");
-    let mut terminal = watch(&place, &[], WIDE);
+    let _holder = place.hold_with("--label ada@db1 --reason nightly", "job/a");
+    let mut terminal = watch(&place, "", WIDE);
     terminal.shows("nightly");
     for (columns, rows) in [(40, 5), (10, 3), (3, 2), (1, 1), (200, 60), (2, 40), (80, 1)] {
         terminal.resize(columns, rows);
@@ -206,54 +182,52 @@ fn it_is_drawn_in_whatever_size_the_terminal_has() {
     terminal.resize(60, 10);
     terminal.shows("ada@db1");
     terminal.resize(130, 20);
-    let whole = terminal.until("all columns", |screen| line(screen, "job/a").filter(|line| line.contains("nightly")));
-    assert!(whole.contains("exclusive"), "{whole}");
-    terminal.type_in("q");
-    assert_eq!(terminal.end().code(), Some(0));
+    terminal.until("all columns", |screen| {
+        line(screen, "job/a").filter(|line| line.contains("nightly") && line.contains("exclusive"))
+    });
+    quit(terminal);
 }
 
 #[test]
 fn colours_are_left_out_where_they_are_not_wanted_and_the_words_are_the_same() {
     let place = Place::file();
-    let _holder = place.hold_with(&["--label", "ada"], "job/a");
-    let coloured = |environment: &[(&str, &str)], args: &[&str]| {
-        let mut command = place.leasehold(&[&["watch"], args].concat());
-        command.envs(environment.iter().copied());
-        let terminal = on_terminal(&command, WIDE);
+    let _holder = place.hold_with("--label ada", "job/a");
+    for (variable, value, args, coloured) in [
+        ("LANG", "C", "", true),
+        ("NO_COLOR", "1", "", false),
+        ("TERM", "dumb", "", false),
+        ("LANG", "C", "--color never", false),
+        ("NO_COLOR", "1", "--color always", true),
+    ] {
+        let terminal = on_terminal(place.leasehold(&format!("watch {args}")).env(variable, value), WIDE);
         let line = terminal.until("the key", |screen| line(screen, "job/a"));
         assert!(line.starts_with("> job/a") && line.contains("exclusive"), "{line}");
         let screen = terminal.screen();
         let cells = (0..WIDE.1).flat_map(|row| (0..WIDE.0).map(move |column| (row, column)));
         let mut colours = cells.filter_map(|(row, column)| screen.cell(row, column).map(Cell::fgcolor));
-        colours.any(|colour| colour != Color::Default)
-    };
-    assert!(coloured(&[], &[]));
-    assert!(!coloured(&[("NO_COLOR", "1")], &[]));
-    assert!(!coloured(&[("TERM", "dumb")], &[]));
-    assert!(!coloured(&[], &["--color", "never"]));
-    assert!(coloured(&[("NO_COLOR", "1")], &["--color", "always"]));
+        assert_eq!(colours.any(|colour| colour != Color::Default), coloured, "{variable}={value} {args}");
+    }
 }
 
 #[test]
 fn the_terminal_is_as_it_was_after_every_end() {
     let place = Place::file();
-    let by_key = |keys: &'static str| move |terminal: &mut OnTerminal| terminal.type_in(keys);
-    let by_signal = |signal: Signal| move |terminal: &mut OnTerminal| terminal.signal(signal);
-    let ends: [(End<'_>, i32); 5] = [
-        (&by_key("q"), 0),
-        (&by_key("\x03"), 0),
-        (&by_key("/abc\x03"), 0),
-        (&by_signal(Signal::TERM), 143),
-        (&by_signal(Signal::INT), 130),
-    ];
-    for (end, code) in ends {
-        let terminal = on_terminal(Command::new("sleep").arg("600"), WIDE);
-        let before = terminal.settings();
-        let mut terminal = watch(&place, &[], WIDE);
+    for (end, code) in [
+        (End::Typed("q"), 0),
+        (End::Typed("\x03"), 0),
+        (End::Typed("/abc\x03"), 0),
+        (End::Signalled(Signal::TERM), 143),
+        (End::Signalled(Signal::INT), 130),
+    ] {
+        let before = on_terminal(Command::new("sleep").arg("600"), WIDE).settings();
+        let mut terminal = watch(&place, "", WIDE);
         let screen = terminal.screen();
         assert!(screen.alternate_screen() && screen.hide_cursor());
         assert_ne!(terminal.settings(), before, "it has changed something that it has to change back");
-        end(&mut terminal);
+        match end {
+            End::Typed(keys) => terminal.type_in(keys),
+            End::Signalled(signal) => terminal.signal(signal),
+        }
         assert_eq!(terminal.end().code(), Some(code));
         let is_back = |screen: &Screen| !screen.alternate_screen() && !screen.hide_cursor();
         terminal.until("the terminal is back", |screen| is_back(screen).then_some(()));
@@ -266,11 +240,9 @@ fn the_terminal_is_as_it_was_after_every_end() {
 fn it_stops_for_the_shell_and_goes_on() {
     let place = Place::file();
     let _holder = place.hold("job/a");
-    let program = env!("CARGO_BIN_EXE_leasehold");
-    let script = format!("set -m; {program} watch; echo stopped:$?; read a; fg; echo code:$?; read b");
     let mut command = Command::new("sh");
-    command.args(["-c", &script]).env("LEASEHOLD_BACKEND", place.backend());
-    let mut terminal = on_terminal(&command, WIDE);
+    command.args(["-c", "set -m; leasehold watch; echo stopped:$?; read a; fg; echo code:$?; read b"]);
+    let mut terminal = on_terminal(command.env("PATH", path()).env("LEASEHOLD_BACKEND", place.backend()), WIDE);
     terminal.shows("job/a");
     terminal.type_in("\x1a");
     terminal.shows("stopped:");
@@ -287,8 +259,9 @@ fn it_stops_for_the_shell_and_goes_on() {
 fn keys_and_labels_cannot_play_with_the_terminal() {
     let place = Place::file();
     let hostile = ["\u{1b}[2J\u{1b}]0;title\u{7}", "鍵鍵鍵", "e\u{301}\u{200b}\u{202e}x", "two\nlines", "\u{9b}31m"];
-    let _holders = hostile.map(|text| place.hold_with(&["--label", text, "--reason", text], &format!("k {text}")));
-    let mut terminal = watch(&place, &[], (200, 20));
+    let _holders =
+        hostile.map(|text| place.hold_with(&format!("--label '{text}' --reason '{text}'"), &format!("k {text}")));
+    let terminal = watch(&place, "", (200, 20));
     terminal.shows("5 keys held");
     let screen = terminal.screen();
     for spelt in [r"\u{1b}[2J", r"two\nlines", r"\u{202e}x", "鍵鍵鍵", r"\u{9b}31m"] {
@@ -303,17 +276,16 @@ fn keys_and_labels_cannot_play_with_the_terminal() {
     };
     let columns: Vec<_> = (2..7).map(column_of).collect();
     assert!(columns[0].is_some() && columns.iter().all(|column| *column == columns[0]), "{columns:?}");
-    terminal.type_in("q");
-    assert_eq!(terminal.end().code(), Some(0));
+    quit(terminal);
 }
 
 #[test]
 fn thousands_of_keys_are_paged_and_only_the_screen_is_drawn() {
-    let dir = tempfile::tempdir().unwrap();
-    let place = Place::at(format!("file:{}", dir.path().join("locks").display()));
+    use leasehold::LockerExt;
+
+    let place = Place::file();
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
-    let guards = runtime.block_on(async {
-        use leasehold::LockerExt;
+    let _guards = runtime.block_on(async {
         let locks = leasehold::connect(place.backend()).await.unwrap();
         let mut guards = Vec::new();
         for n in 0..2500 {
@@ -321,7 +293,7 @@ fn thousands_of_keys_are_paged_and_only_the_screen_is_drawn() {
         }
         guards
     });
-    let mut terminal = watch(&place, &[], (80, 24));
+    let mut terminal = watch(&place, "", (80, 24));
     terminal.shows("2500 keys held");
     terminal.shows("> key/0000");
     terminal.type_in("\x1b[F");
@@ -330,18 +302,88 @@ fn thousands_of_keys_are_paged_and_only_the_screen_is_drawn() {
     terminal.type_in("/1234");
     terminal.shows("1 of 2500 keys");
     terminal.shows("> key/1234");
-    drop(guards);
-    runtime.shutdown_background();
+}
+
+/// `watch --json`.
+struct Lines(Running);
+
+impl Lines {
+    fn start(place: &Place, prefix: &str) -> Self {
+        Self(place.start(&format!("watch --json --interval 100ms {prefix}")))
+    }
+
+    /// The next line has this event, of this key.
+    #[track_caller]
+    fn is(&mut self, event: &str, key: &str) -> Value {
+        let line: Value = serde_json::from_str(&self.0.line()).unwrap();
+        assert!(line["time_ms"].as_u64().is_some_and(|millis| millis > 1_700_000_000_000), "since 1970: {line}");
+        assert!(line["event"] == event && line["key"].as_str().unwrap_or_default() == key, "no {event} {key}: {line}");
+        line
+    }
 }
 
 #[test]
-fn without_a_terminal_it_says_what_to_do_instead() {
-    let ended = Place::file().run(&["watch"]);
-    assert_eq!(ended.status.code(), Some(64));
-    assert!(text(&ended.stderr).contains("--json"), "{ended:?}");
-    for wrong in
-        [&["watch", "--interval", "1ms"][..], &["watch", "--interval", "x"], &["watch", "--json", "--color", "never"]]
-    {
-        assert_eq!(Place::file().code(wrong), 64, "{wrong:?}");
-    }
+fn a_line_is_printed_for_each_change() {
+    let place = Place::file();
+    let ada = place.hold_with("--label ada", "job/a");
+    let _other = place.hold("other");
+    let mut lines = Lines::start(&place, "job/");
+    let held = lines.is("held", "job/a");
+    let holder = &held["holders"][0];
+    assert!(holder["label"] == "ada" && holder["mode"] == "exclusive" && held["waiters"].is_null(), "{held}");
+    assert!(holder["token"].as_u64().unwrap() > 0, "{held}");
+    assert_eq!(lines.is("listed", "")["keys"], 1);
+    drop(ada);
+    lines.is("free", "job/a");
+    let _bob = place.hold_with("--label bob", "job/b");
+    lines.is("held", "job/b");
+    lines.0.signal(Signal::INT);
+    assert_eq!(lines.0.end_by_itself().is(130, &[]).errors, "");
+}
+
+#[test]
+fn it_ends_quietly_when_nobody_reads_it_although_nothing_changes() {
+    let place = Place::file();
+    let _holder = place.hold("k");
+    let mut program = place.leasehold("watch --json --interval 100ms");
+    let mut program = program.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    let first = Command::new("head").args(["-n", "1"]).stdin(program.stdout.take().unwrap()).output().unwrap();
+    assert!(text(&first.stdout).contains("held"));
+    let ended = program.wait_with_output().unwrap();
+    assert_eq!((ended.status.code(), text(&ended.stderr).as_str()), (Some(0), ""));
+}
+
+#[test]
+fn a_redis_that_goes_away_is_told_and_the_table_goes_on_when_it_is_back() {
+    let (mut server, place) = redis("");
+    let first = place.hold_with("--label ada --ttl 1h", "job/a");
+    let terminal = watch(&place, "", (150, 20));
+    let mut lines = Lines::start(&place, "");
+    terminal.shows("job/a");
+    terminal.until("a lease", |screen| screen.contents().contains("59 m").then_some(()));
+    lines.is("held", "job/a");
+    lines.is("listed", "");
+    server.kill();
+    terminal.shows("OLD: no answer for");
+    terminal.shows("job/a");
+    assert!(!lines.is("unanswered", "")["message"].as_str().unwrap().is_empty());
+    first.signal(Signal::KILL);
+    drop(first);
+    server.restart_blocking();
+    terminal.shows_no("OLD");
+    terminal.shows("nothing is held");
+    lines.is("free", "job/a");
+    lines.is("listed", "");
+    let _second = place.hold_with("--label bob", "job/b");
+    terminal.shows("bob");
+    lines.is("held", "job/b");
+    quit(terminal);
+    lines.0.signal(Signal::TERM);
+    lines.0.end_by_itself().is(143, &[]);
+}
+
+#[test]
+fn without_a_terminal_or_a_store_it_says_so() {
+    Place::file().run("watch").is(64, &["--json"]);
+    assert_eq!(Place::at("redis://127.0.0.1:1").code("watch --json"), 69);
 }

@@ -1,8 +1,8 @@
 use leasehold_testkit::mysql::Server;
 use leasehold_testkit::{eventually_some, test};
 
-use super::{doctor, is_cured, wait_for};
-use crate::support::Place;
+use super::{doctor, five_are_told, is_cured};
+use crate::support::{Place, wait_for};
 
 /// The schemes, and the tables of each with the rights that taking a lock needs.
 const STORES: [(&str, &[(&str, &str)]); 2] = [
@@ -16,9 +16,9 @@ const STORES: [(&str, &[(&str, &str)]); 2] = [
 /// A server with its tables, and a user `app` who has the rights that locks need.
 fn start(arguments: &[&str]) -> Server {
     let server = wait_for(Server::needed(arguments));
-    sql(&server, "CREATE USER app@'%' IDENTIFIED BY 'a-secret'");
+    sql(&server, "CREATE USER app@'%' IDENTIFIED BY 'c4n4ry'");
     for (scheme, tables) in STORES {
-        assert_eq!(Place::at(url(&server, scheme, "root", "")).code(&["migrate"]), 0);
+        assert_eq!(Place::at(url(&server, scheme, "root", "")).code("migrate"), 0);
         for (table, rights) in tables {
             sql(&server, &format!("GRANT {rights} ON leasehold.{table} TO app@'%'"));
         }
@@ -39,8 +39,8 @@ fn sql(server: &Server, statement: &str) {
 fn settings_that_forget_or_refuse_are_found_and_their_cures_end_them() {
     let server = start(&["--log-bin", "--sync-binlog=1"]);
     for (scheme, _) in STORES {
-        let (app, root) = (url(&server, scheme, "app", "a-secret"), url(&server, scheme, "root", ""));
-        doctor(&app, &[]).is_well();
+        let (app, root) = (url(&server, scheme, "app", "c4n4ry"), url(&server, scheme, "root", ""));
+        doctor(&app).is_well();
         for (bad, id) in [
             ("SET GLOBAL innodb_flush_log_at_trx_commit = 0", "flush-log"),
             ("SET GLOBAL innodb_flush_log_at_trx_commit = 2", "flush-log"),
@@ -49,12 +49,11 @@ fn settings_that_forget_or_refuse_are_found_and_their_cures_end_them() {
         ] {
             sql(&server, bad);
             if id == "read-only" {
-                let said = doctor(&app, &[]);
-                assert_eq!((said.code, said.finding("lock").0), (2, "error"), "{said:?}");
+                doctor(&app).has("lock", "error");
             }
             is_cured(&root, id, "warning", |cure| sql(&server, cure));
         }
-        doctor(&app, &[]).is_well();
+        doctor(&app).is_well();
     }
 }
 
@@ -62,17 +61,16 @@ fn settings_that_forget_or_refuse_are_found_and_their_cures_end_them() {
 fn each_missing_right_is_named_and_the_grant_that_gives_it_is_enough() {
     let server = start(&[]);
     for (scheme, tables) in STORES {
-        let app = url(&server, scheme, "app", "a-secret");
+        let app = url(&server, scheme, "app", "c4n4ry");
         for (table, rights) in tables {
             for right in rights.split(", ") {
                 sql(&server, &format!("REVOKE {right} ON leasehold.{table} FROM app@'%'"));
-                let said = doctor(&app, &[]);
-                let cure = said.finding("privilege").1;
-                assert_eq!(cure, format!("GRANT {right} ON `leasehold`.`{table}` TO 'app'@'%'"), "{said:?}");
+                let cure = format!("GRANT {right} ON `leasehold`.`{table}` TO 'app'@'%'");
+                assert_eq!(doctor(&app).has("privilege", "error"), cure);
                 is_cured(&app, "privilege", "error", |cure| sql(&server, cure));
             }
         }
-        doctor(&app, &[]).is_well();
+        doctor(&app).is_well();
     }
 }
 
@@ -80,7 +78,7 @@ fn each_missing_right_is_named_and_the_grant_that_gives_it_is_enough() {
 fn tables_and_rows_that_are_not_as_they_should_be_are_found_and_their_cures_end_them() {
     let server = start(&[]);
     let run = |cure: &str, scheme: &str| match cure.strip_prefix("leasehold ") {
-        Some(command) => assert_eq!(Place::at(url(&server, scheme, "root", "")).code(&[command]), 0, "{cure}"),
+        Some(command) => assert_eq!(Place::at(url(&server, scheme, "root", "")).code(command), 0, "{cure}"),
         None => sql(&server, cure),
     };
     for (scheme, tables) in STORES {
@@ -103,37 +101,33 @@ fn tables_and_rows_that_are_not_as_they_should_be_are_found_and_their_cures_end_
         let (table, older) =
             (tables[0].0, if scheme == "mysql" { "leasehold mysql-unique 2" } else { "leasehold mysql-rw 2" });
         sql(&server, &format!("ALTER TABLE {table} COMMENT='{older}'"));
-        let said = doctor(&root, &[]);
         let drop_it = "install the leasehold of that version, or drop the table while nobody uses it and migrate";
-        assert_eq!(said.finding("table"), ("error", drop_it), "{said:?}");
+        assert_eq!(doctor(&root).has("table", "error"), drop_it);
         sql(&server, &format!("DROP TABLE {table}"));
         run("leasehold migrate", scheme);
-        doctor(&root, &[]).is_well();
+        doctor(&root).is_well();
 
         let ends = if scheme == "mysql" { "expires_at" } else { "writer_expires_at" };
-        assert_eq!(Place::at(&root).code(&["run", "k", "true"]), 0);
+        assert_eq!(Place::at(&root).code("run k true"), 0);
         for bad in [
             format!("UPDATE {table} SET name = 'hello' LIMIT 1"),
             format!("UPDATE {table} SET name = CONCAT('a', X'00', 'it''s') LIMIT 1"),
         ] {
             // A row that doctor left, made anew each time.
-            doctor(&root, &[]).is_well();
+            doctor(&root).is_well();
             sql(&server, &bad);
             sql(&server, &format!("UPDATE {table} SET {ends} = '2999-01-01' WHERE name NOT LIKE 'leasehold%'"));
             is_cured(&root, "foreign-row", "warning", |cure| sql(&server, cure));
         }
-        for number in 0..7 {
-            assert_eq!(Place::at(&root).code(&["run", &format!("k{number}"), "true"]), 0);
-        }
-        // Of many, five are told, and that there are more.
-        for (bad, told) in [(5, 5), (1, 6), (1, 6)] {
+        (0..9).for_each(|number| assert_eq!(Place::at(&root).code(&format!("run k{number} true")), 0));
+        let mut foreign = 0;
+        five_are_told(&root, "foreign-row", |count| {
             let of_no_namespace = "SET name = REPLACE(name, X'00', '-') WHERE LOCATE(X'00', name) > 0";
-            sql(&server, &format!("UPDATE {table} {of_no_namespace} LIMIT {bad}"));
-            let said = doctor(&root, &[]);
-            let told_of: Vec<_> = said.bad("foreign-row").iter().map(|row| row["text"].as_str().unwrap()).collect();
-            assert_eq!(told_of.len(), told, "{said:?}");
-            assert!(told_of[0].contains("is of no namespace"), "{said:?}");
-        }
+            sql(&server, &format!("UPDATE {table} {of_no_namespace} LIMIT {}", count - foreign));
+            foreign = count;
+        });
+        let said = doctor(&root);
+        assert!(said.bad("foreign-row")[0]["text"].as_str().unwrap().contains("is of no namespace"), "{said:?}");
         sql(&server, &format!("DELETE FROM {table}"));
     }
 }
@@ -141,31 +135,32 @@ fn tables_and_rows_that_are_not_as_they_should_be_are_found_and_their_cures_end_
 #[test]
 fn a_replica_that_no_lock_waits_for_is_found_and_the_cure_ends_that() {
     let primary = start(&["--log-bin", "--sync-binlog=1", "--server-id=1"]);
-    let url = url(&primary, "mysql", "app", "a-secret");
-    doctor(&url, &[]).is_well();
-    sql(&primary, "CREATE USER copies@'%' IDENTIFIED BY 'a-secret'");
+    let url = url(&primary, "mysql", "app", "c4n4ry");
+    doctor(&url).is_well();
+    sql(&primary, "CREATE USER copies@'%' IDENTIFIED BY 'c4n4ry'");
     sql(&primary, "GRANT REPLICATION SLAVE ON *.* TO copies@'%'");
     let replica = wait_for(Server::needed(&["--server-id=2"]));
     for statement in [
         "SET GLOBAL rpl_semi_sync_slave_enabled = 1".to_owned(),
         format!(
             "CHANGE MASTER TO MASTER_HOST = '127.0.0.1', MASTER_PORT = {}, MASTER_USER = 'copies', \
-             MASTER_PASSWORD = 'a-secret'",
+             MASTER_PASSWORD = 'c4n4ry'",
             primary.port()
         ),
         "START SLAVE".to_owned(),
     ] {
         sql(&replica, &statement);
     }
-    eventually_some("the replica is there", || (!doctor(&url, &[]).bad("replicas").is_empty()).then_some(()));
+    eventually_some("the replica is there", || (!doctor(&url).bad("replicas").is_empty()).then_some(()));
     is_cured(&url, "replicas", "warning", |cure| sql(&primary, cure));
-    doctor(&url, &[]).is_well();
+    doctor(&url).is_well();
 }
 
 #[test]
 fn a_node_of_galera_cannot_tell_who_writes_to_the_others() {
     // Without a provider the server is a cluster of its own, and says so in the same variable.
     let server = start(&["--wsrep-on=ON", "--binlog-format=ROW"]);
-    let said = doctor(&url(&server, "mysql", "app", "a-secret"), &[]);
-    assert_eq!((said.code, said.finding("galera").0), (0, "unknown"), "{said:?}");
+    let said = doctor(&url(&server, "mysql", "app", "c4n4ry"));
+    said.has("galera", "unknown");
+    assert_eq!(said.code, 0, "{said:?}");
 }

@@ -3,8 +3,8 @@ use std::time::Duration;
 use leasehold_testkit::redis::{Answer, Cluster, LeastUser, Sentinels, Server};
 use leasehold_testkit::{Proxy, eventually, needs, test};
 
-use super::{doctor, is_cured, wait_for};
-use crate::support::{Place, text};
+use super::{doctor, doctor_with, five_are_told, is_cured};
+use crate::support::{Place, wait_for};
 
 /// What a server needs that does not forget.
 const DURABLE: [&str; 4] = ["--appendonly", "yes", "--appendfsync", "always"];
@@ -16,17 +16,22 @@ fn start(arguments: &[&str]) -> Server {
 /// Sends a cure as it stands there.
 #[track_caller]
 fn send(server: &Server, cure: &str) {
-    let words: Vec<&str> = cure.split(' ').collect();
-    let answer = wait_for(server.ask(&words));
+    let answer = wait_for(server.ask(&cure.split(' ').collect::<Vec<_>>()));
     assert!(!matches!(answer, Answer::Refused(_)), "{cure}: {answer:?}");
+}
+
+/// Waits until an answer of the server contains this.
+fn until(server: &Server, question: &[&str], told: &str) {
+    wait_for(eventually(told, async || server.ask(question).await.text().contains(told)));
 }
 
 #[test]
 fn settings_that_forget_or_evict_are_warnings_and_their_cures_end_them() {
     let server = start(&[]);
     let url = server.url();
-    for prefix in ["", "reentrant:", "redis-rw:"] {
-        doctor(&format!("{prefix}{url}"), &[]).is_well();
+    let all = ["", "reentrant:", "redis-rw:"].map(|prefix| format!("{prefix}{url}"));
+    for url in &all {
+        doctor(url).is_well();
     }
     for (bad, id) in [
         ("CONFIG SET appendfsync everysec", "persistence"),
@@ -34,34 +39,28 @@ fn settings_that_forget_or_evict_are_warnings_and_their_cures_end_them() {
         ("CONFIG SET maxmemory 104857600 maxmemory-policy allkeys-lru", "eviction-policy"),
     ] {
         send(&server, bad);
-        for prefix in ["", "reentrant:", "redis-rw:"] {
-            assert_eq!(doctor(&format!("{prefix}{url}"), &[]).finding(id).0, "warning", "{bad}");
+        for url in &all {
+            doctor(url).has(id, "warning");
         }
         is_cured(&url, id, "warning", |cure| send(&server, cure));
     }
     send(&server, "CONFIG SET maxmemory 1");
     is_cured(&url, "memory", "error", |cure| send(&server, cure));
-    doctor(&url, &[]).is_well();
+    doctor(&url).is_well();
 }
 
 #[test]
 fn a_replica_is_an_error_and_the_primary_that_it_names_is_none() {
     let primary = start(&["--repl-diskless-sync-delay", "0"]);
-    let follows = format!("127.0.0.1 {}", primary.port());
-    let replica = start(&["--replicaof", &follows]);
-    let said = doctor(&replica.url(), &[]);
-    let (health, cure) = said.finding("replica");
-    assert_eq!((said.code, health), (2, "error"), "{said:?}");
-    let cured: Vec<&str> = cure.split(' ').collect();
-    doctor(&replica.url(), &cured).is_rid_of("replica");
+    let replica = start(&["--replicaof", &format!("127.0.0.1 {}", primary.port())]);
+    let said = doctor(&replica.url());
+    doctor_with(&replica.url(), said.has("replica", "error")).is_rid_of("replica");
     send(&replica, "CONFIG SET replica-read-only no");
-    assert_eq!(doctor(&replica.url(), &[]).finding("replica").0, "warning");
+    doctor(&replica.url()).has("replica", "warning");
 
-    wait_for(eventually("the replica is in step", async || {
-        primary.ask(&["INFO", "replication"]).await.text().contains("state=online")
-    }));
+    until(&primary, &["INFO", "replication"], "state=online");
     is_cured(&primary.url(), "replicas", "warning", |cure| send(&primary, cure));
-    doctor(&primary.url(), &[]).is_well();
+    doctor(&primary.url()).is_well();
 }
 
 /// A user who lacks one right, and what doctor says of it.
@@ -70,10 +69,11 @@ fn each_missing_right_is_named_and_the_rule_that_gives_it_is_enough() {
     const README: &str = include_str!("../../../../redis-single/README.md");
     let (server, least) = (start(&[]), LeastUser::of(README));
     let url = wait_for(least.make(&server, &[]));
-    let said = doctor(&url, &[]);
-    assert_eq!((said.code, said.finding("persistence").0), (0, "unknown"), "{said:?}");
+    let said = doctor(&url);
+    said.has("persistence", "unknown");
+    assert_eq!(said.code, 0);
     is_cured(&url, "persistence", "unknown", |cure| send(&server, cure));
-    doctor(&url, &[]).is_well();
+    doctor(&url).is_well();
     for (right, health) in [
         ("+set", "error"),
         ("+hset", "error"),
@@ -88,25 +88,24 @@ fn each_missing_right_is_named_and_the_rule_that_gives_it_is_enough() {
         ("+info", "warning"),
     ] {
         wait_for(least.make(&server, &[right]));
-        let said = doctor(&url, &[]);
-        let (found, cure) = said.finding("privilege");
-        assert!(found == health && cure.starts_with("ACL SETUSER app ") && cure.contains(right), "{right}: {said:?}");
-        is_cured(&url, "privilege", health, |cure| send(&server, cure));
+        is_cured(&url, "privilege", health, |cure| {
+            assert!(cure.starts_with("ACL SETUSER app ") && cure.contains(right), "{right}: {cure}");
+            send(&server, cure);
+        });
     }
     // Each is told once: without the channels, the commands that need one are not told, too, and others are.
     for missing in [&["&{leasehold:*"][..], &["&{leasehold:*", "+set"]] {
         wait_for(least.make(&server, missing));
-        let said = doctor(&url, &[]);
-        assert_eq!(said.bad("privilege").len(), missing.len(), "{said:?}");
+        assert_eq!(doctor(&url).bad("privilege").len(), missing.len());
     }
     let renamed = start(&["--rename-command", "EVAL", ""]);
-    let said = doctor(&renamed.url(), &[]);
-    assert_eq!(said.finding("privilege"), ("unknown", "ask again"), "{said:?}");
+    assert_eq!(doctor(&renamed.url()).has("privilege", "unknown"), "ask again");
 }
 
 #[test]
 fn entries_of_others_under_the_names_of_locks_are_found_and_deleted_by_the_cure() {
     let server = start(&[]);
+    let url = |prefix: &str| format!("{prefix}{}", server.url());
     for (prefix, foreign) in [
         ("", "LPUSH {leasehold:k}:lock x"),
         ("", "SET {leasehold:k}:lock x"),
@@ -122,7 +121,7 @@ fn entries_of_others_under_the_names_of_locks_are_found_and_deleted_by_the_cure(
         ("redis-rw:", "SET {leasehold:k}:lock x PX 60000"),
     ] {
         send(&server, foreign);
-        is_cured(&format!("{prefix}{}", server.url()), "foreign-entry", "warning", |cure| send(&server, cure));
+        is_cured(&url(prefix), "foreign-entry", "warning", |cure| send(&server, cure));
     }
     // What another backend holds is left to it: deleting it would let two hold one key.
     for (holds, asks) in [
@@ -132,29 +131,21 @@ fn entries_of_others_under_the_names_of_locks_are_found_and_deleted_by_the_cure(
         ("redis-rw:", "reentrant:"),
         ("reentrant:", "redis-rw:"),
     ] {
-        let (holds, asks) = (format!("{holds}{}", server.url()), format!("{asks}{}", server.url()));
-        let held = Place::at(&holds).hold("k");
-        let said = doctor(&asks, &[]);
-        let (health, cure) = said.finding("foreign-entry");
-        assert!(health == "warning" && cure.ends_with("?namespace=NAME"), "{holds} {asks}: {said:?}");
-        let refused = Place::at(&asks).run(&["run", "-n", "k", "--", "true"]);
-        let said = text(&refused.stderr);
-        assert!(
-            said.contains("not of this backend") && said.contains("a namespace of its own"),
-            "{holds} {asks}: {said}"
-        );
+        let held = Place::at(url(holds)).hold("k");
+        let cure = doctor(&url(asks)).has("foreign-entry", "warning").to_owned();
+        assert!(cure.ends_with("?namespace=NAME"), "{holds} {asks}: {cure}");
+        let refused = Place::at(url(asks)).run("run -n k true").errors;
+        assert!(refused.contains("not of this backend") && refused.contains("a namespace of its own"), "{refused}");
         held.end();
     }
     let held = Place::at(server.url()).hold("k");
-    let looked = doctor(&server.url(), &[]);
+    let looked = doctor(&server.url());
     assert!(!format!("{looked:?}").contains("among 0 entries"), "there are a lock and a counter: {looked:?}");
     held.end();
-    for (names, told) in [(0..5, 5), (0..9, 6)] {
-        let many: Vec<_> = names.map(|number| format!(" {{leasehold:{number}}}:lock x")).collect();
+    five_are_told(&server.url(), "foreign-entry", |count| {
+        let many: Vec<_> = (0..count).map(|number| format!(" {{leasehold:{number}}}:lock x")).collect();
         send(&server, &format!("MSET{}", many.concat()));
-        let said = doctor(&server.url(), &[]);
-        assert_eq!(said.bad("foreign-entry").len(), told, "five, and how many more, if any: {said:?}");
-    }
+    });
 }
 
 #[test]
@@ -162,51 +153,40 @@ fn a_lease_shorter_than_three_round_trips_is_a_warning_and_the_one_that_is_named
     let server = start(&[]);
     let proxy = Proxy::start(server.port());
     let url = proxy.url(&server.url());
-    doctor(&url, &["--ttl", "10s"]).is_well();
+    doctor_with(&url, "--ttl 10s").is_well();
     proxy.delay(Duration::from_millis(60));
-    let said = doctor(&url, &["--ttl", "300ms"]);
-    let (health, cure) = said.finding("ttl");
-    assert_eq!((said.code, health), (1, "warning"), "{said:?}");
-    let cured: Vec<&str> = cure.split(' ').collect();
-    doctor(&url, &cured).is_rid_of("ttl");
+    let said = doctor_with(&url, "--ttl 300ms");
+    assert_eq!(said.code, 1, "{said:?}");
+    doctor_with(&url, said.has("ttl", "warning")).is_rid_of("ttl");
 }
 
 #[test]
 fn fewer_than_three_sentinels_are_a_warning_and_a_third_one_is_the_cure() {
     let all = needs("redis-server", wait_for(Sentinels::start()));
-    let said = doctor(&all.url(), &[]);
-    said.is_rid_of("sentinels");
-    assert_eq!(said.finding("replicas").0, "warning", "{said:?}");
+    doctor(&all.url()).is_rid_of("sentinels");
     is_cured(&all.url(), "replicas", "warning", |cure| send(&all.primary, cure));
 
     let primary = start(&[]);
     let [one, two, three] = [(); 3].map(|()| needs("redis-server", Server::start_blocking(&["--sentinel"])));
     send(&one, &format!("SENTINEL MONITOR main 127.0.0.1 {} 2", primary.port()));
     let url = format!("redis-sentinel://127.0.0.1:{}?sentinelServiceName=main", one.port());
-    let said = doctor(&url, &[]);
-    let (health, cure) = said.finding("sentinels");
-    assert_eq!(health, "warning", "{said:?}");
-    let cure = cure.split(',').next().unwrap();
+    let said = doctor(&url);
+    let cure = said.has("sentinels", "warning").split(',').next().unwrap();
     let cure = cure.replace("PRIMARY_HOST PORT", &format!("127.0.0.1 {}", primary.port()));
     for further in [&two, &three] {
         send(further, &cure);
     }
-    wait_for(eventually("they know each other", async || {
-        one.ask(&["INFO", "sentinel"]).await.text().contains("sentinels=3")
-    }));
-    doctor(&url, &[]).is_rid_of("sentinels");
+    until(&one, &["INFO", "sentinel"], "sentinels=3");
+    doctor(&url).is_rid_of("sentinels");
 }
 
 #[test]
 fn a_cluster_that_does_not_serve_all_slots_is_an_error() {
     let cluster = needs("redis-server", wait_for(Cluster::start()));
-    let said = doctor(&cluster.url(), &[]);
+    let said = doctor(&cluster.url());
     said.is_rid_of("cluster-state");
     assert_eq!(said.bad("persistence").len(), 3, "one for each primary: {said:?}");
     send(&cluster.nodes()[0], "CLUSTER DELSLOTS 5460");
-    wait_for(eventually("it fails", async || {
-        cluster.nodes()[0].ask(&["CLUSTER", "INFO"]).await.text().contains("cluster_state:fail")
-    }));
-    let said = doctor(&cluster.url(), &[]);
-    assert_eq!((said.code, said.finding("cluster-state").0), (2, "error"), "{said:?}");
+    until(&cluster.nodes()[0], &["CLUSTER", "INFO"], "cluster_state:fail");
+    doctor(&cluster.url()).has("cluster-state", "error");
 }

@@ -1,13 +1,8 @@
 use leasehold_testkit::redis::Server;
 use leasehold_testkit::{needs, test};
 
-use super::{doctor, wait_for};
-use crate::support::Place;
-
-fn servers(count: usize) -> Vec<Server> {
-    let arguments = ["--appendonly", "yes", "--appendfsync", "always"];
-    (0..count).map(|_| needs("redis-server", Server::start_blocking(&arguments))).collect()
-}
+use super::{doctor, doctor_with};
+use crate::support::{Place, wait_for};
 
 fn url_of<'s>(nodes: impl IntoIterator<Item = &'s Server>) -> String {
     format!("redlock:{}", nodes.into_iter().map(Server::url).collect::<Vec<_>>().join(","))
@@ -15,41 +10,39 @@ fn url_of<'s>(nodes: impl IntoIterator<Item = &'s Server>) -> String {
 
 #[test]
 fn what_takes_a_vote_from_a_node_is_found() {
-    let mut nodes = servers(4);
+    let arguments = ["--appendonly", "yes", "--appendfsync", "always"];
+    let mut nodes = [(); 4].map(|()| needs("redis-server", Server::start_blocking(&arguments)));
     let three = url_of(&nodes[..3]);
-    doctor(&three, &[]).is_well();
+    doctor(&three).is_well();
 
     // One server under two addresses: its two votes would be a majority.
-    let twice = url_of([&nodes[0], &nodes[1], &nodes[1]]);
-    let said = doctor(&twice, &[]);
-    assert_eq!((said.code, said.finding("same-server").0), (2, "error"), "{said:?}");
-    assert!(said.finding("same-server").1.contains(&nodes[1].port().to_string()), "{said:?}");
-    doctor(&three, &[]).is_rid_of("same-server");
+    let said = doctor(&url_of([&nodes[0], &nodes[1], &nodes[1]]));
+    assert!(said.has("same-server", "error").contains(&nodes[1].port().to_string()), "{said:?}");
+    doctor(&three).is_rid_of("same-server");
 
     for few in [url_of(&nodes[..2]), url_of(&nodes)] {
-        let said = doctor(&few, &[]);
-        assert_eq!((said.code, said.finding("node-count").0), (2, "error"), "{said:?}");
+        doctor(&few).has("node-count", "error");
     }
 
     // Each node by itself.
     wait_for(nodes[2].ask(&["CONFIG", "SET", "appendfsync", "everysec"]));
-    let said = doctor(&three, &[]);
+    let said = doctor(&three);
+    let cure: Vec<_> = said.has("persistence", "warning").split(' ').collect();
     assert_eq!((said.code, said.bad("persistence").len()), (1, 1), "{said:?}");
-    wait_for(nodes[2].ask(&said.finding("persistence").1.split(' ').collect::<Vec<_>>()));
-    doctor(&three, &[]).is_well();
+    wait_for(nodes[2].ask(&cure));
+    doctor(&three).is_well();
 
     let place = Place::at(&three);
-    assert_eq!(place.code(&["run", "--ttl", "1s", "k", "true"]), 0);
+    assert_eq!(place.code("run --ttl 1s k true"), 0);
     wait_for(nodes[0].ask(&["FLUSHALL"]));
-    let said = doctor(&three, &["--ttl", "1s"]);
-    let (health, cure) = said.finding("node-reset");
-    assert_eq!((said.code, health, cure), (2, "error", "leasehold heal"), "{said:?}");
-    assert_eq!(place.code(&["heal"]), 0);
-    doctor(&three, &[]).is_well();
+    assert_eq!(doctor_with(&three, "--ttl 1s").has("node-reset", "error"), "leasehold heal");
+    assert_eq!(place.code("heal"), 0);
+    doctor(&three).is_well();
 
     nodes[1].kill();
-    let said = doctor(&three, &[]);
-    assert_eq!((said.code, said.finding("node-unreachable").0), (1, "warning"), "{said:?}");
+    let said = doctor(&three);
+    said.has("node-unreachable", "warning");
+    assert_eq!(said.code, 1, "{said:?}");
     nodes[1].restart_blocking();
-    doctor(&three, &[]).is_rid_of("node-unreachable");
+    doctor(&three).is_rid_of("node-unreachable");
 }
