@@ -1,60 +1,26 @@
 //! Log lines have no effect on a terminal, whatever the keys and the answers of the store contain.
 
-use std::fmt::Write as _;
-use std::sync::{Mutex, OnceLock};
 use std::time::Duration;
 
 use leasehold_core::{
     Admin, Clock, ErrorKind, FencingToken, LockKey, LockOptions, LockerExt, LossReason, Memory, Wait,
 };
 use leasehold_testkit::{Fault, Op, eventually, faulty_memory, test};
-use tracing::field::{Field, Visit};
-use tracing::span::{Attributes, Id, Record};
-use tracing::{Event, Metadata, Subscriber};
+
+use crate::story::Story;
 
 const NASTY: &str = "\u{1b}[2J\u{1b}]0;owned\u{7}\n2026-01-01 ERROR forged\r\u{202e}";
 
-/// Writes down all that is logged, as a subscriber does that adds nothing of its own.
-struct Witness;
-
-fn lines() -> &'static Mutex<Vec<String>> {
-    static LINES: OnceLock<Mutex<Vec<String>>> = OnceLock::new();
-    LINES.get_or_init(Mutex::default)
-}
-
-#[derive(Default)]
-struct Line(String);
-
-impl Visit for Line {
-    fn record_debug(&mut self, field: &Field, value: &dyn std::fmt::Debug) {
-        write!(self.0, " {field}={value:?}").unwrap();
-    }
-}
-
-impl Subscriber for Witness {
-    fn enabled(&self, metadata: &Metadata<'_>) -> bool {
-        metadata.target().starts_with("leasehold")
-    }
-    fn new_span(&self, span: &Attributes<'_>) -> Id {
-        let mut line = Line("span".to_owned());
-        span.record(&mut line);
-        lines().lock().unwrap().push(line.0);
-        Id::from_u64(1)
-    }
-    fn event(&self, event: &Event<'_>) {
-        let mut line = Line::default();
-        event.record(&mut line);
-        lines().lock().unwrap().push(line.0);
-    }
-    fn record(&self, _: &Id, _: &Record<'_>) {}
-    fn record_follows_from(&self, _: &Id, _: &Id) {}
-    fn enter(&self, _: &Id) {}
-    fn exit(&self, _: &Id) {}
+/// All that is logged in this process.
+fn logged() -> Story {
+    let story = Story::default();
+    tracing::subscriber::set_global_default(story.clone()).unwrap();
+    story
 }
 
 #[test(process)]
 async fn nothing_that_is_logged_moves_the_cursor_or_begins_a_line_or_a_field() {
-    let _ = tracing::subscriber::set_global_default(Witness);
+    let logged = logged();
     // Everything of this store fails once, in words that a hostile server might choose.
     let store = faulty_memory(&Clock::system());
     let (engine, other) = (store.engine(), store.engine());
@@ -75,12 +41,12 @@ async fn nothing_that_is_logged_moves_the_cursor_or_begins_a_line_or_a_field() {
     };
     let _ = futures::join!(taking, waiting);
     engine.close().await;
-    let lines = lines().lock().unwrap();
+    let lines = logged.lines();
     let events = ["an attempt failed", "waiting behind", "polling", "renewal failed", "lock lost", "release failed"];
-    for what in events.into_iter().chain(["span", "acquire ended"]) {
+    for what in events.into_iter().chain(["acquire in", "acquire ended"]) {
         assert!(lines.iter().any(|line| line.contains(what)), "{what} was not logged: {lines:#?}");
     }
-    for line in lines.iter() {
+    for line in &lines {
         assert!(!line.chars().any(|c| c.is_control() || c == '\u{202e}'), "{line:?}");
         assert!(!line.contains(" key=k waited_ms=0"), "a key looks like a field of its own: {line}");
     }
@@ -88,18 +54,14 @@ async fn nothing_that_is_logged_moves_the_cursor_or_begins_a_line_or_a_field() {
 
 #[test(process)]
 async fn a_forced_release_is_told_with_the_holder_its_token_and_by_whom() {
-    let _ = tracing::subscriber::set_global_default(Witness);
+    let logged = logged();
     let locks = Memory::new();
     let options = LockOptions::new().label(NASTY);
     let guard = locks.acquire(&LockKey::new("forced").unwrap(), &options).await.unwrap().unwrap();
     let token = guard.fencing_token().unwrap();
     let told = || {
-        let lines = lines().lock().unwrap();
-        lines
-            .iter()
-            .filter(|line| line.contains("released by force") && line.contains("forced"))
-            .cloned()
-            .collect::<Vec<_>>()
+        let is_told = |line: &String| line.contains("released by force") && line.contains("forced");
+        logged.lines().into_iter().filter(is_told).collect::<Vec<_>>()
     };
     let later = FencingToken::from(token.get() + 64);
     assert!(locks.force_release_grant(guard.key(), later).await.unwrap().holders.is_empty());
@@ -114,16 +76,10 @@ async fn a_forced_release_is_told_with_the_holder_its_token_and_by_whom() {
 
 #[test(process)]
 async fn a_lock_that_only_the_clock_takes_away_is_told_while_its_guard_is_left_alone() {
-    let _ = tracing::subscriber::set_global_default(Witness);
+    let logged = logged();
     let locks = Memory::new();
     let brief = LockOptions::new().ttl(Duration::from_millis(50)).renew(false);
     let _guard = locks.acquire(&LockKey::new("left-alone").unwrap(), &brief).await.unwrap().unwrap();
-    let told = || lines().lock().unwrap().iter().any(|line| line.contains("lock lost") && line.contains("left-alone"));
-    for _ in 0..2000 {
-        if told() {
-            return;
-        }
-        tokio::time::sleep(Duration::from_millis(10)).await;
-    }
-    panic!("nobody was told");
+    let is_told = |line: &String| line.contains("lock lost") && line.contains("left-alone");
+    eventually("it is told", async || logged.lines().iter().any(is_told)).await;
 }

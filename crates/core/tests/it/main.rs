@@ -14,6 +14,7 @@ mod permits;
 mod regressions;
 mod simulation;
 mod store_queue;
+mod story;
 mod suite_catches;
 mod surroundings;
 

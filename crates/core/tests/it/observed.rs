@@ -8,21 +8,18 @@
 
 use leasehold_testkit::test;
 use std::collections::HashMap;
-use std::fmt::Write as _;
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use leasehold_core::{
-    Admin, Backed, Clock, Engine, EngineOptions, FencingToken, LocalHandoff, LockOptions, LockerExt, Memory,
-    RwLockerExt, Wait, describe_metrics,
+    Admin, Backed, Clock, Engine, EngineOptions, LocalHandoff, LockOptions, LockerExt, Memory, RwLockerExt, Wait,
+    describe_metrics,
 };
 use metrics::{
     Counter, CounterFn, Gauge, GaugeFn, Histogram, HistogramFn, Key, KeyName, Metadata, Recorder, SharedString, Unit,
 };
-use tracing::field::{Field, Visit};
-use tracing::span::{Attributes, Id, Record};
-use tracing::{Event, Subscriber};
+
+use crate::story::Story;
 
 const LONG: Duration = Duration::from_secs(60);
 
@@ -39,6 +36,10 @@ impl Seen {
 
     fn add(&self, name: &str, value: f64) {
         *self.0.lock().unwrap().entry(name.to_owned()).or_default() += value;
+    }
+
+    fn described(&self, name: &KeyName) {
+        self.add(&format!("described {}", name.as_str()), 1.0);
     }
 
     fn metric(&self, key: &Key) -> Arc<Metric> {
@@ -72,13 +73,13 @@ impl HistogramFn for Metric {
 
 impl Recorder for Seen {
     fn describe_counter(&self, name: KeyName, _: Option<Unit>, _: SharedString) {
-        self.add(&format!("described {}", name.as_str()), 1.0);
+        self.described(&name);
     }
     fn describe_gauge(&self, name: KeyName, _: Option<Unit>, _: SharedString) {
-        self.add(&format!("described {}", name.as_str()), 1.0);
+        self.described(&name);
     }
     fn describe_histogram(&self, name: KeyName, _: Option<Unit>, _: SharedString) {
-        self.add(&format!("described {}", name.as_str()), 1.0);
+        self.described(&name);
     }
     fn register_counter(&self, key: &Key, _: &Metadata<'_>) -> Counter {
         Counter::from_arc(self.metric(key))
@@ -102,157 +103,16 @@ fn alone() -> MutexGuard<'static, ()> {
     ALONE.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-#[test]
-fn who_waits_behind_a_holder_of_this_process_is_counted() {
+/// What is recorded of this work.
+fn recorded(work: impl AsyncFnOnce(&Seen, Memory)) -> Seen {
     let _alone = alone();
     let seen = Seen::default();
-    metrics::with_local_recorder(&seen, || {
-        block_on(async {
-            let locks = Memory::new();
-            let held = locks.lock("k").await.unwrap();
-            assert!(locks.lock_for("k", Duration::from_millis(10)).await.is_err());
-            assert_eq!(seen.of("leasehold_contended_total"), 1.0);
-            drop(held);
-            drop(locks.lock("k").await.unwrap());
-            assert_eq!(seen.of("leasehold_contended_total"), 1.0, "nobody was in the way");
-        });
-    });
-    assert_eq!(seen.of("leasehold_queue_length"), 0.0);
-    assert_eq!(seen.of("leasehold_acquire_wait_seconds"), 3.0);
+    metrics::with_local_recorder(&seen, || block_on(work(&seen, Memory::new())));
+    seen
 }
 
-#[test]
-fn each_guard_is_counted_once_however_it_ends() {
-    let _alone = alone();
-    let seen = Seen::default();
-    metrics::with_local_recorder(&seen, || {
-        block_on(async {
-            let locks = Memory::new();
-            let readers = [locks.read("k").await.unwrap(), locks.read("k").await.unwrap()];
-            assert_eq!(seen.of("leasehold_guards"), 2.0);
-            locks.contender().force_release(readers[0].key()).await.unwrap();
-            for reader in &readers {
-                let _ = reader.renew().await;
-                assert!(reader.loss().is_some());
-            }
-            drop(readers);
-            assert_eq!((seen.of("leasehold_hold_seconds"), seen.of("leasehold_guards")), (2.0, 0.0));
-            locks.lock("k").await.unwrap().release().await.unwrap();
-            drop(locks.lock("k").await.unwrap());
-            let reader = locks.lock("k").await.unwrap().downgrade(&LockOptions::new()).await.unwrap();
-            assert_eq!((seen.of("leasehold_hold_seconds"), seen.of("leasehold_guards")), (5.0, 1.0));
-            drop(reader);
-            locks.lock("k").await.unwrap().detach().unwrap();
-            assert_eq!((seen.of("leasehold_hold_seconds"), seen.of("leasehold_guards")), (7.0, 0.0));
-        });
-    });
-}
-
-#[test]
-fn every_metric_that_is_used_is_described() {
-    let _alone = alone();
-    let seen = Seen::default();
-    metrics::with_local_recorder(&seen, || {
-        describe_metrics();
-        block_on(async {
-            let locks = Memory::new();
-            let held = locks.lock("k").await.unwrap();
-            let options = LockOptions::new().wait(Wait::UpTo(LONG));
-            let (next, released) = tokio::join!(locks.lock_with("k", &options), async { held.release().await });
-            released.unwrap();
-            next.unwrap().renew().await.unwrap();
-        });
-    });
-    let seen = seen.0.lock().unwrap();
-    let used: Vec<_> = seen.keys().filter(|name| !name.starts_with("described ")).collect();
-    assert!(used.len() >= 5, "{used:?}");
-    assert!(used.iter().all(|name| seen.contains_key(&format!("described {name}"))), "{seen:?}");
-}
-
-/// Every span and event with its fields, in their order, and in which span they were.
-#[derive(Clone, Default)]
-struct Story(Arc<Mutex<Vec<String>>>, Arc<AtomicU64>, Arc<Mutex<Vec<(u64, String)>>>);
-
-struct Fields(String);
-
-impl Visit for Fields {
-    fn record_debug(&mut self, field: &Field, value: &dyn std::fmt::Debug) {
-        let _ = write!(self.0, " {}={value:?}", field.name());
-    }
-}
-
-impl Story {
-    fn within(&self) -> String {
-        self.2.lock().unwrap().last().map_or_else(String::new, |(_, name)| name.clone())
-    }
-}
-
-impl Subscriber for Story {
-    fn enabled(&self, metadata: &tracing::Metadata<'_>) -> bool {
-        metadata.target().starts_with("leasehold")
-    }
-    fn new_span(&self, span: &Attributes<'_>) -> Id {
-        let mut fields = Fields(String::new());
-        span.record(&mut fields);
-        let line = format!("{} in [{}]:{}", span.metadata().name(), self.within(), fields.0);
-        let mut lines = self.0.lock().unwrap();
-        lines.push(line);
-        drop(lines);
-        let id = self.1.fetch_add(1, Ordering::SeqCst) + 1;
-        self.2.lock().unwrap().insert(0, (id, format!("#{}", span.metadata().name())));
-        Id::from_u64(id)
-    }
-    fn record(&self, _: &Id, values: &Record<'_>) {
-        let mut fields = Fields(String::new());
-        values.record(&mut fields);
-        self.0.lock().unwrap().push(format!("recorded{}", fields.0));
-    }
-    fn record_follows_from(&self, _: &Id, _: &Id) {}
-    fn event(&self, event: &Event<'_>) {
-        let mut fields = Fields(String::new());
-        event.record(&mut fields);
-        let line = format!("event in [{}]:{}", self.within(), fields.0);
-        self.0.lock().unwrap().push(line);
-    }
-    fn enter(&self, id: &Id) {
-        let mut spans = self.2.lock().unwrap();
-        let name = spans
-            .iter()
-            .find(|(span, name)| *span == id.into_u64() && name.starts_with('#'))
-            .map(|(_, name)| name[1..].to_owned());
-        spans.push((id.into_u64(), name.unwrap_or_default()));
-    }
-    fn exit(&self, _: &Id) {
-        self.2.lock().unwrap().pop();
-    }
-}
-
-#[test]
-fn the_spans_of_a_lock_have_its_token() {
-    let _alone = alone();
-    let story = Story::default();
-    let token = tracing::subscriber::with_default(story.clone(), || {
-        block_on(async {
-            let guard = Memory::new().lock("k").await.unwrap();
-            let token = guard.fencing_token().map(FencingToken::get).unwrap();
-            guard.release().await.unwrap();
-            token
-        })
-    });
-    let lines = story.0.lock().unwrap().clone();
-    let has = |start: &str, parts: &[&str]| {
-        lines.iter().any(|line| line.starts_with(start) && parts.iter().all(|part| line.contains(part)))
-    };
-    let token = format!("token={token}");
-    assert!(has("acquire in", &["key=\"k\""]) && has("recorded", &[&token]), "{lines:#?}");
-    assert!(has("event in [acquire]", &["acquire ended", &token]), "{lines:#?}");
-    assert!(has("hold in", &["key=\"k\"", &token]), "{lines:#?}");
-    assert!(has("release in [hold]", &["key=\"k\"", &token]), "{lines:#?}");
-    assert!(has("event in [release]", &["hold ended", &token]), "{lines:#?}");
-}
-
-/// What is told of long waits while `work` runs in paused time, on a store that follows it.
-fn told_of_long_waits(work: impl AsyncFnOnce(Memory)) -> Vec<String> {
+/// What is traced of this work in paused time, on a store that follows it.
+fn traced(work: impl AsyncFnOnce(Memory)) -> Vec<String> {
     let _alone = alone();
     let story = Story::default();
     tracing::subscriber::with_default(story.clone(), || {
@@ -261,8 +121,91 @@ fn told_of_long_waits(work: impl AsyncFnOnce(Memory)) -> Vec<String> {
             work(Memory::with_clock(Clock::tokio())).await;
         });
     });
-    let lines = story.0.lock().unwrap();
-    lines.iter().filter(|line| line.contains("waiting long")).cloned().collect()
+    story.lines()
+}
+
+#[test]
+fn who_waits_behind_a_holder_of_this_process_is_counted() {
+    let seen = recorded(async |seen, locks| {
+        let held = locks.lock("k").await.unwrap();
+        assert!(locks.lock_for("k", Duration::from_millis(10)).await.is_err());
+        assert_eq!(seen.of("leasehold_contended_total"), 1.0);
+        drop(held);
+        drop(locks.lock("k").await.unwrap());
+        assert_eq!(seen.of("leasehold_contended_total"), 1.0, "nobody was in the way");
+    });
+    assert_eq!(seen.of("leasehold_queue_length"), 0.0);
+    assert_eq!(seen.of("leasehold_acquire_wait_seconds"), 3.0);
+}
+
+#[test]
+fn each_guard_is_counted_once_however_it_ends() {
+    recorded(async |seen, locks| {
+        let counts = || (seen.of("leasehold_hold_seconds"), seen.of("leasehold_guards"));
+        let readers = [locks.read("k").await.unwrap(), locks.read("k").await.unwrap()];
+        assert_eq!(counts(), (0.0, 2.0));
+        locks.contender().force_release(readers[0].key()).await.unwrap();
+        for reader in &readers {
+            let _ = reader.renew().await;
+            assert!(reader.loss().is_some());
+        }
+        drop(readers);
+        assert_eq!(counts(), (2.0, 0.0));
+        locks.lock("k").await.unwrap().release().await.unwrap();
+        drop(locks.lock("k").await.unwrap());
+        let reader = locks.lock("k").await.unwrap().downgrade(&LockOptions::new()).await.unwrap();
+        assert_eq!(counts(), (5.0, 1.0));
+        drop(reader);
+        locks.lock("k").await.unwrap().detach().unwrap();
+        assert_eq!(counts(), (7.0, 0.0));
+        let held = locks.lock("k").await.unwrap();
+        // The next one waits already, so that its guard comes by hand-off.
+        let (next, released) = tokio::join!(locks.lock("k"), async { held.release().await });
+        released.unwrap();
+        drop(next.unwrap());
+        assert_eq!(counts(), (9.0, 0.0));
+    });
+}
+
+#[test]
+fn every_metric_that_is_used_is_described() {
+    let seen = recorded(async |_, locks| {
+        describe_metrics();
+        let held = locks.lock("k").await.unwrap();
+        let (next, released) = tokio::join!(locks.lock("k"), async { held.release().await });
+        released.unwrap();
+        next.unwrap().renew().await.unwrap();
+    });
+    let seen = seen.0.lock().unwrap();
+    let used: Vec<_> = seen.keys().filter(|name| !name.starts_with("described ")).collect();
+    assert!(used.len() >= 5, "{used:?}");
+    assert!(used.iter().all(|name| seen.contains_key(&format!("described {name}"))), "{seen:?}");
+}
+
+#[test]
+fn the_spans_of_a_lock_have_its_token() {
+    let mut token = String::new();
+    let lines = traced(async |locks| {
+        let guard = locks.lock("k").await.unwrap();
+        token = format!("token={}", guard.fencing_token().unwrap());
+        guard.release().await.unwrap();
+    });
+    let token = token.as_str();
+    for (start, parts) in [
+        ("acquire in", ["key=\"k\"", ""]),
+        ("recorded", [token, ""]),
+        ("event in [acquire]", ["acquire ended", token]),
+        ("hold in", ["key=\"k\"", token]),
+        ("release in [hold]", ["key=\"k\"", token]),
+        ("event in [release]", ["hold ended", token]),
+    ] {
+        let has_it = |line: &String| line.starts_with(start) && parts.iter().all(|part| line.contains(part));
+        assert!(lines.iter().any(has_it), "{start} {parts:?}: {lines:#?}");
+    }
+}
+
+fn told_of_long_waits(work: impl AsyncFnOnce(Memory)) -> Vec<String> {
+    traced(work).into_iter().filter(|line| line.contains("waiting long")).collect()
 }
 
 fn warns_after(after: u64) -> LockOptions {
@@ -287,16 +230,6 @@ fn a_long_wait_names_the_holder_once() {
     let numbers = ["mode=exclusive", token.as_str(), "held_ms=", "remaining_ms="];
     assert!(parts.iter().chain(&numbers).all(|part| told.iter().all(|line| line.contains(part))), "{told:#?}");
     assert!(told[0].contains("waited_ms=200") && told[1].contains("waited_ms=300"), "{told:#?}");
-}
-
-#[test]
-fn a_short_wait_tells_of_nothing() {
-    let told = told_of_long_waits(async |locks| {
-        let _held = locks.lock("k").await.unwrap();
-        locks.contender().lock_with("k", &warns_after(11)).await.unwrap_err();
-        locks.contender().lock_for("k", LONG).await.unwrap_err();
-    });
-    assert!(told.is_empty(), "{told:#?}");
 }
 
 #[test]

@@ -11,8 +11,6 @@ use leasehold_core::{
 };
 use tokio::sync::broadcast;
 
-use crate::store_queue::key;
-
 pub(crate) const FIRST_LEASE: Duration = Duration::from_secs(3);
 pub(crate) const ASK_AGAIN: Duration = Duration::from_secs(1);
 
@@ -29,17 +27,11 @@ pub(crate) struct State {
     pub(crate) queue: VecDeque<Claim>,
     /// Hints are lost.
     pub(crate) deaf: bool,
-    /// The key is released by force before the next renewal.
-    pub(crate) force_before_renewal: bool,
 }
 
 impl Queueing {
     pub(crate) fn state(&self) -> std::sync::MutexGuard<'_, State> {
         self.state.lock().unwrap()
-    }
-
-    pub(crate) fn tell(&self, hint: Notification) {
-        let _ = self.hints.lock().unwrap().send(hint);
     }
 
     /// Ends all listeners.
@@ -51,18 +43,12 @@ impl Queueing {
         self.hints.lock().unwrap().receiver_count() > 0
     }
 
-    /// Of who holds the key.
-    pub(crate) async fn epoch(&self) -> Option<u64> {
-        let holders = self.memory.inspect(&key()).await.unwrap().holders;
-        holders.first().and_then(|holder| holder.token).map(FencingToken::epoch)
-    }
-
-    pub(crate) async fn grant_next(&self) {
+    async fn grant_next(&self) {
         let Some(next) = self.state().queue.pop_front() else { return };
         let claim = Claim { ttl: FIRST_LEASE, ..next };
         let Attempt::Granted { epoch } = self.memory.try_acquire(&claim).await.unwrap() else { panic!("not free") };
         if !self.state().deaf {
-            self.tell(Notification::Granted { owner: claim.owner, epoch });
+            let _ = self.hints.lock().unwrap().send(Notification::Granted { owner: claim.owner, epoch });
         }
     }
 }
@@ -74,7 +60,8 @@ impl Backend for Queueing {
     }
     async fn try_acquire(&self, claim: &Claim) -> Result<Attempt> {
         let attempt = self.memory.try_acquire(claim).await?;
-        let epoch_of_holder = self.epoch().await;
+        let holders = self.memory.inspect(&claim.key).await?.holders;
+        let epoch_of_holder = holders.first().and_then(|holder| holder.token).map(FencingToken::epoch);
         if !claim.waits || !matches!(attempt, Attempt::Busy { .. }) {
             return Ok(attempt);
         }
@@ -91,10 +78,6 @@ impl Backend for Queueing {
         })
     }
     async fn renew(&self, renewals: &[Renewal], within: Duration) -> Vec<Result<LeaseStatus>> {
-        let force = std::mem::take(&mut self.state().force_before_renewal);
-        if force {
-            self.memory.force_release(&key(), None).await.unwrap();
-        }
         self.memory.renew(renewals, within).await
     }
     async fn release(&self, grant: &GrantRef) -> Result<LeaseStatus> {

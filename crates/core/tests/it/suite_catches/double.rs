@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
+use futures::future::BoxFuture;
 use leasehold_core::conformance::{Fixture, Shareable, Subject, TestClient};
 use leasehold_core::{
     Attempt, Backend, Capabilities, Claim, Clock, Cursor, GrantRef, Holders, LeaseStatus, LocalHandoff, LockKey,
@@ -23,6 +24,16 @@ impl Client {
     pub(crate) async fn renew(&self, renewals: &[Renewal]) -> Vec<Result<LeaseStatus>> {
         self.store.renew(renewals, Duration::from_secs(10)).await
     }
+
+    /// The answer to a claim, once its epoch would not be ahead of the clock.
+    pub(crate) async fn claim_in_time(&self, claim: &Claim) -> Result<Attempt> {
+        loop {
+            match self.store.try_acquire(claim).await {
+                Ok(Attempt::AHEAD_OF_THE_CLOCK) => tokio::time::sleep(Duration::from_millis(1)).await,
+                answer => return answer,
+            }
+        }
+    }
 }
 
 /// What is broken: the steps that are not those of the store. One is shared by all clients, and so may remember.
@@ -40,14 +51,8 @@ pub(crate) trait Double: Send + Sync + 'static {
         client.store.release(grant).await
     }
 
-    async fn take_over(
-        &self,
-        client: &Client,
-        grant: &GrantRef,
-        new_owner: OwnerId,
-        ttl: Duration,
-    ) -> Result<LeaseStatus> {
-        client.store.take_over(grant, new_owner, ttl).await
+    async fn take_over(&self, client: &Client, grant: &GrantRef, new: OwnerId, ttl: Duration) -> Result<LeaseStatus> {
+        client.store.take_over(grant, new, ttl).await
     }
 
     async fn downgrade(&self, client: &Client, writer: &GrantRef, claim: &Claim) -> Result<Attempt> {
@@ -93,6 +98,109 @@ pub(crate) trait Double: Send + Sync + 'static {
 /// Breaks nothing.
 pub(crate) struct Sound;
 impl Double for Sound {}
+
+/// An async function in the place of a step.
+pub(crate) trait Step<Asked, Answer>: Send + Sync + 'static {
+    fn take(&self, client: &Client, asked: Asked) -> BoxFuture<'static, Answer>;
+}
+
+impl<F, A, Asked, Answer> Step<Asked, Answer> for F
+where
+    F: Fn(Client, Asked) -> A + Send + Sync + 'static,
+    A: Future<Output = Answer> + Send + 'static,
+{
+    fn take(&self, client: &Client, asked: Asked) -> BoxFuture<'static, Answer> {
+        Box::pin(self(client.clone(), asked))
+    }
+}
+
+// Doubles that break one step, and remember nothing.
+
+pub(crate) struct Claims<S>(pub(crate) S);
+#[async_trait]
+impl<S: Step<Claim, Result<Attempt>>> Double for Claims<S> {
+    async fn try_acquire(&self, client: &Client, claim: &Claim) -> Result<Attempt> {
+        self.0.take(client, claim.clone()).await
+    }
+}
+
+pub(crate) struct Renews<S>(pub(crate) S);
+#[async_trait]
+impl<S: Step<Vec<Renewal>, Vec<Result<LeaseStatus>>>> Double for Renews<S> {
+    async fn renew(&self, client: &Client, renewals: &[Renewal]) -> Vec<Result<LeaseStatus>> {
+        self.0.take(client, renewals.to_vec()).await
+    }
+}
+
+pub(crate) struct Releases<S>(pub(crate) S);
+#[async_trait]
+impl<S: Step<GrantRef, Result<LeaseStatus>>> Double for Releases<S> {
+    async fn release(&self, client: &Client, grant: &GrantRef) -> Result<LeaseStatus> {
+        self.0.take(client, grant.clone()).await
+    }
+}
+
+/// The grant, its new owner and the lease.
+pub(crate) type TakeOver = (GrantRef, OwnerId, Duration);
+
+pub(crate) struct TakesOver<S>(pub(crate) S);
+#[async_trait]
+impl<S: Step<TakeOver, Result<LeaseStatus>>> Double for TakesOver<S> {
+    async fn take_over(&self, client: &Client, grant: &GrantRef, new: OwnerId, ttl: Duration) -> Result<LeaseStatus> {
+        self.0.take(client, (grant.clone(), new, ttl)).await
+    }
+}
+
+pub(crate) struct Downgrades<S>(pub(crate) S);
+#[async_trait]
+impl<S: Step<(GrantRef, Claim), Result<Attempt>>> Double for Downgrades<S> {
+    async fn downgrade(&self, client: &Client, writer: &GrantRef, claim: &Claim) -> Result<Attempt> {
+        self.0.take(client, (writer.clone(), claim.clone())).await
+    }
+}
+
+/// What becomes of the answer of the store.
+pub(crate) struct Inspects(pub(crate) fn(&mut Holders));
+#[async_trait]
+impl Double for Inspects {
+    async fn inspect(&self, client: &Client, key: &LockKey) -> Result<Holders> {
+        let mut seen = client.store.inspect(key).await?;
+        self.0(&mut seen);
+        Ok(seen)
+    }
+}
+
+pub(crate) struct Lists<S>(pub(crate) S);
+#[async_trait]
+impl<S: Step<(String, Option<Cursor>), Result<Page>>> Double for Lists<S> {
+    async fn list(&self, client: &Client, prefix: &str, after: Option<&Cursor>) -> Result<Page> {
+        self.0.take(client, (prefix.to_owned(), after.cloned())).await
+    }
+}
+
+pub(crate) struct Forces<S>(pub(crate) S);
+#[async_trait]
+impl<S: Step<(LockKey, Option<u64>), Result<Holders>>> Double for Forces<S> {
+    async fn force_release(&self, client: &Client, key: &LockKey, only: Option<u64>) -> Result<Holders> {
+        self.0.take(client, (key.clone(), only)).await
+    }
+}
+
+/// A double that claims something else than what it is asked for.
+pub(crate) fn asks(change: fn(&mut Claim)) -> impl Double {
+    Claims(move |client: Client, mut claim: Claim| async move {
+        change(&mut claim);
+        client.store.try_acquire(&claim).await
+    })
+}
+
+/// A double that renews for something else than what it is asked for.
+pub(crate) fn renews_for(change: fn(&mut Renewal)) -> impl Double {
+    Renews(move |client: Client, mut renewals: Vec<Renewal>| async move {
+        renewals.iter_mut().for_each(change);
+        client.renew(&renewals).await
+    })
+}
 
 #[derive(Clone)]
 pub(crate) struct Broken {

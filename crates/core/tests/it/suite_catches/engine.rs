@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
+use futures::future::BoxFuture;
 use leasehold_core::conformance::TestClient;
 use leasehold_core::{
     Busy, Capabilities, Clock, DetachedLock, LockGuard, LockKey, LockOptions, Locker, LockerExt, OrBusy, Result, Wait,
@@ -14,22 +15,28 @@ use crate::suite_catches::catches;
 use crate::suite_catches::double::Double;
 
 catches! {
-    LeaksOnCancel Instead(leaks_on_cancel) => c07_a_cancelled_attempt_gives_back_what_it_wins,
-    OvershootsTheLimit Instead(overshoots_the_limit) => c11_the_wait_limit_is_kept,
-    NeverBacksOff Instead(never_backs_off) => c12_attempts_back_off_during_an_outage,
-    TakesFailureForHeld Instead(takes_failure_for_held) => c10_a_failing_store_is_an_error,
-    KeepsTheLeaseToItself Instead(tells_no_lease) => c10_busy_tells_what_is_left_of_the_lease,
+    LeaksOnCancel instead(leaks_on_cancel) => c07_a_cancelled_attempt_gives_back_what_it_wins,
+    OvershootsTheLimit instead(overshoots_the_limit) => c11_the_wait_limit_is_kept,
+    NeverBacksOff instead(never_backs_off) => c12_attempts_back_off_during_an_outage,
+    TakesFailureForHeld instead(takes_failure_for_held) => c10_a_failing_store_is_an_error,
+    KeepsTheLeaseToItself instead(tells_no_lease) => c10_busy_tells_what_is_left_of_the_lease,
 }
 
-pub(crate) type Acquiring = futures::future::BoxFuture<'static, Result<Option<LockGuard>>>;
-pub(crate) type Acquire = fn(Arc<dyn Locker>, LockKey, LockOptions) -> Acquiring;
+pub(crate) type Granted = Result<Option<LockGuard>>;
+type Acquire = Arc<dyn Fn(Arc<dyn Locker>, LockKey, LockOptions) -> BoxFuture<'static, Granted> + Send + Sync>;
+
+struct Instead(Acquire);
 
 /// Acquires like this instead.
-pub(crate) struct Instead(pub(crate) Acquire);
+pub(crate) fn instead<A: Future<Output = Granted> + Send + 'static>(
+    acquire: fn(Arc<dyn Locker>, LockKey, LockOptions) -> A,
+) -> impl Double {
+    Instead(Arc::new(move |inner, key, options| Box::pin(acquire(inner, key, options))))
+}
 
 impl Double for Instead {
     fn client(&self, client: TestClient) -> TestClient {
-        TestClient { locker: Arc::new(Wrong { inner: client.locker, acquire: self.0 }), ..client }
+        TestClient { locker: Arc::new(Wrong { inner: client.locker, acquire: Arc::clone(&self.0) }), ..client }
     }
 }
 
@@ -61,49 +68,42 @@ impl Locker for Wrong {
 }
 
 /// Forgets to give back what a cancelled acquire won.
-pub(crate) fn leaks_on_cancel(inner: Arc<dyn Locker>, key: LockKey, options: LockOptions) -> Acquiring {
-    Box::pin(async move {
-        let (tell, told) = tokio::sync::oneshot::channel();
-        tokio::spawn(async move {
-            let granted = inner.acquire(&key, &options).await;
-            if let Err(unheard) = tell.send(granted) {
-                std::mem::forget(unheard);
-            }
-        });
-        told.await.expect("the task does not panic")
-    })
-}
-
-fn overshoots_the_limit(inner: Arc<dyn Locker>, key: LockKey, options: LockOptions) -> Acquiring {
-    Box::pin(async move {
-        let clock = Clock::system();
-        let began = clock.now();
-        let answer = inner.acquire(&key, &options).await;
-        if matches!(answer, Ok(None)) && clock.now().since(began) >= Duration::from_millis(100) {
-            tokio::time::sleep(Duration::from_secs(10)).await;
+pub(crate) async fn leaks_on_cancel(inner: Arc<dyn Locker>, key: LockKey, options: LockOptions) -> Granted {
+    let (tell, told) = tokio::sync::oneshot::channel();
+    tokio::spawn(async move {
+        if let Err(unheard) = tell.send(inner.acquire(&key, &options).await) {
+            std::mem::forget(unheard);
         }
-        answer
-    })
+    });
+    told.await.expect("the task does not panic")
 }
 
-fn never_backs_off(inner: Arc<dyn Locker>, key: LockKey, options: LockOptions) -> Acquiring {
-    Box::pin(async move {
-        let clock = Clock::system();
-        let over = clock.now().plus(Duration::from_secs(1));
-        loop {
-            match inner.acquire(&key, &options.clone().wait(Wait::Never)).await {
-                Err(error) if error.is_transient() && clock.now() < over => tokio::task::yield_now().await,
-                answer => return answer,
-            }
+async fn overshoots_the_limit(inner: Arc<dyn Locker>, key: LockKey, options: LockOptions) -> Granted {
+    let clock = Clock::system();
+    let began = clock.now();
+    let answer = inner.acquire(&key, &options).await;
+    if matches!(answer, Ok(None)) && clock.now().since(began) >= Duration::from_millis(100) {
+        tokio::time::sleep(Duration::from_secs(10)).await;
+    }
+    answer
+}
+
+async fn never_backs_off(inner: Arc<dyn Locker>, key: LockKey, options: LockOptions) -> Granted {
+    let clock = Clock::system();
+    let over = clock.now().plus(Duration::from_secs(1));
+    loop {
+        match inner.acquire(&key, &options.clone().wait(Wait::Never)).await {
+            Err(error) if error.is_transient() && clock.now() < over => tokio::task::yield_now().await,
+            answer => return answer,
         }
-    })
+    }
 }
 
-pub(crate) fn takes_failure_for_held(inner: Arc<dyn Locker>, key: LockKey, options: LockOptions) -> Acquiring {
-    Box::pin(async move { Ok(inner.acquire(&key, &options).await.unwrap_or_default()) })
+pub(crate) async fn takes_failure_for_held(inner: Arc<dyn Locker>, key: LockKey, options: LockOptions) -> Granted {
+    Ok(inner.acquire(&key, &options).await.unwrap_or_default())
 }
 
 /// By the form of acquiring that has no room for it.
-fn tells_no_lease(inner: Arc<dyn Locker>, key: LockKey, options: LockOptions) -> Acquiring {
-    Box::pin(async move { inner.acquire(&key, &options).await })
+async fn tells_no_lease(inner: Arc<dyn Locker>, key: LockKey, options: LockOptions) -> Granted {
+    inner.acquire(&key, &options).await
 }

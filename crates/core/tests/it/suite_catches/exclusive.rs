@@ -1,57 +1,60 @@
 //! Claims, releases, tokens and keys of exclusive locks, broken.
 
 use std::collections::HashMap;
+use std::future::{Ready, ready};
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use async_trait::async_trait;
 use leasehold_core::{
-    Attempt, Backend, Claim, Clock, Error, ErrorKind, GrantRef, Holders, LeaseStatus, LockKey, MemoryBackend, Mode,
-    OwnerId, Renewal, Result,
+    Attempt, Backend, Claim, Clock, Error, ErrorKind, FencingToken, GrantRef, Holders, LeaseStatus, LockKey,
+    MemoryBackend, Mode, OwnerId, Renewal, Result,
 };
 
 use crate::suite_catches::catches;
-use crate::suite_catches::double::{Client, Double};
+use crate::suite_catches::double::{Claims, Client, Double, Releases, asks};
+
+const DAY: Duration = Duration::from_secs(86_400);
 
 catches! {
-    NeverGrants NeverGrants,
-    NeverExcludes NeverExcludes,
-    ChecksBeforeItInserts ChecksBeforeItInserts => c01_of_claims_at_one_moment_one_is_granted,
-    IgnoresTheLease Grants(|_| Duration::from_secs(86_400)),
-    GrantsHalfTheLease Grants(|lease| lease / 2) => c05_nobody_is_granted_before_the_guard_gives_up,
-    GrantsWholeSeconds Grants(|lease| Duration::from_secs(lease.as_secs().max(1))),
-    CutsLongLeases Grants(|lease| lease.min(Duration::from_secs(23 * 3_600))),
+    NeverGrants Claims(async |_: Client, _: Claim| Err::<Attempt, _>(Error::new(ErrorKind::Unsupported, "acquire"))),
+    NeverExcludes Claims(never_excludes),
+    ChecksBeforeItInserts Claims(checks_before_it_inserts) => c01_of_claims_at_one_moment_one_is_granted,
+    IgnoresTheLease asks(|claim| claim.ttl = DAY),
+    GrantsHalfTheLease asks(|claim| claim.ttl /= 2) => c05_nobody_is_granted_before_the_guard_gives_up,
+    GrantsWholeSeconds asks(|claim| claim.ttl = Duration::from_secs(claim.ttl.as_secs().max(1))),
+    CutsLongLeases asks(|claim| claim.ttl = claim.ttl.min(DAY * 23 / 24)),
     ExpiresByTheClientsClock ExpiresByTheClientsClock::default() => c08_a_client_an_hour_off_behaves_like_any_other,
     LeasesByTheClientsClock ExpiresByTheClientsClock::default(),
-    BlocksTry BlocksTry => c10_try_answers_none_while_held,
-    HidesWhatIsLeft Busy(|_| None),
-    ClaimAgainProlongs ClaimAgainProlongs,
-    ClaimAgainIsAnother ClaimAgainIsAnother,
+    BlocksTry Claims(blocks_try) => c10_try_answers_none_while_held,
+    HidesWhatIsLeft Claims(hides_what_is_left),
+    ClaimAgainProlongs Claims(claim_again_prolongs),
+    ClaimAgainIsAnother Claims(claim_again_is_another),
     GrantsFromMemoryWhatWasForced GrantsFromMemory::to_all(),
     GrantsReadersFromMemoryWhatWasForced GrantsFromMemory::to_readers(),
     GrantsReadersAnewFromMemory GrantsFromMemory { anew: true, ..GrantsFromMemory::to_readers() },
-    ReleasesWithoutComparing ReleasesWithoutComparing,
-    ReleasesWhatExpired ReleasesWhatExpired,
-    ReleasesNothing ReleasesNothing,
-    TellsLossOnRelease TellsLossOnRelease,
+    ReleasesWithoutComparing Releases(releases_without_comparing),
+    ReleasesWhatExpired Releases(releases_what_expired),
+    ReleasesNothing Releases(releases_nothing),
+    TellsLossOnRelease Releases(tells_loss_on_release),
     ForceForgetsTheCounter ForceForgetsTheCounter::default(),
-    LosesTheTokenOrder Tokens::new(|_, epoch| (1 << 46) - epoch),
+    LosesTheTokenOrder tokens(|_, epoch| (1 << 46) - epoch),
     TokensOfTheClockAlone TokensOfTheClockAlone(Mode::Exclusive),
-    TokensWithoutClock Tokens::new(|count, _| count) => c04_an_empty_store_begins_at_its_clock,
-    TokensOfMilliseconds Tokens::new(|_, epoch| epoch / 16) => c04_an_empty_store_begins_at_its_clock,
-    TokensOfNextMonth Tokens::new(|_, epoch| epoch + 30 * 86_400_000 * 16) => c04_an_empty_store_begins_at_its_clock,
-    TokensAheadOfTheClock Tokens::new(|count, epoch| epoch + 100 * count) => c04_epochs_grow_no_faster_than_the_clock,
-    TokensOfMicroseconds Tokens::new(|_, epoch| epoch * 125 / 2),
-    FoldsKeyCase Folds(str::to_lowercase),
-    FoldsTheCaseOfOtherLetters Folds(|key| key.chars().map(lower_beyond_ascii).collect()),
-    TrimsKeys Folds(|key| key.trim_end_matches([' ', '\t', '\n']).to_owned()),
-    CutsLongKeys Folds(|key| key.chars().take(254).collect()),
-    CutsKeysToAColumn Folds(|key| key.chars().take(191).collect()),
-    HasALockForASlot Folds(|key| format!("{}", crc_16(key) % 16_384)) => c22_keys_that_look_alike_are_distinct,
-    HasALockForACrc32 Folds(|key| format!("{:08x}", crc_32(key))) => c22_keys_that_look_alike_are_distinct,
-    HasALockForAHashBy31 Folds(|key| hash_by(31, key)) => c22_keys_that_look_alike_are_distinct,
-    HasALockForAHashBy33 Folds(|key| hash_by(33, key)) => c22_keys_that_look_alike_are_distinct,
+    TokensWithoutClock tokens(|count, _| count) => c04_an_empty_store_begins_at_its_clock,
+    TokensOfMilliseconds tokens(|_, epoch| epoch / 16) => c04_an_empty_store_begins_at_its_clock,
+    TokensOfNextMonth tokens(|_, epoch| epoch + 30 * 86_400_000 * 16) => c04_an_empty_store_begins_at_its_clock,
+    TokensAheadOfTheClock tokens(|count, epoch| epoch + 100 * count) => c04_epochs_grow_no_faster_than_the_clock,
+    TokensOfMicroseconds tokens(|_, epoch| epoch * 125 / 2),
+    FoldsKeyCase folds(str::to_lowercase),
+    FoldsTheCaseOfOtherLetters folds(|key| key.chars().map(lower_beyond_ascii).collect()),
+    TrimsKeys folds(|key| key.trim_end_matches([' ', '\t', '\n']).to_owned()),
+    CutsLongKeys folds(|key| key.chars().take(254).collect()),
+    CutsKeysToAColumn folds(|key| key.chars().take(191).collect()),
+    HasALockForASlot folds(|key| format!("{}", crc_16(key) % 16_384)) => c22_keys_that_look_alike_are_distinct,
+    HasALockForACrc32 folds(|key| format!("{:08x}", crc_32(key))) => c22_keys_that_look_alike_are_distinct,
+    HasALockForAHashBy31 folds(|key| hash_by(31, key)) => c22_keys_that_look_alike_are_distinct,
+    HasALockForAHashBy33 folds(|key| hash_by(33, key)) => c22_keys_that_look_alike_are_distinct,
     MixesNamespaces Namespaces(|_| "all".to_owned()) => c22_namespaces_do_not_see_each_other,
     FoldsNamespaceCase Namespaces(str::to_lowercase) => c22_namespaces_do_not_see_each_other,
     JoinsWithoutSeparator Joins("") => c22_namespaces_that_begin_alike_do_not_meet,
@@ -59,53 +62,23 @@ catches! {
     NeverSignals NeverSignals,
 }
 
-pub(crate) struct NeverGrants;
-
-#[async_trait]
-impl Double for NeverGrants {
-    async fn try_acquire(&self, _client: &Client, _claim: &Claim) -> Result<Attempt> {
-        Err(Error::new(ErrorKind::Unsupported, "acquire"))
+pub(crate) async fn never_excludes(client: Client, claim: Claim) -> Result<Attempt> {
+    if let Attempt::Busy { .. } = client.store.try_acquire(&claim).await? {
+        client.store.force_release(&claim.key, None).await?;
     }
-}
-
-pub(crate) struct NeverExcludes;
-
-#[async_trait]
-impl Double for NeverExcludes {
-    async fn try_acquire(&self, client: &Client, claim: &Claim) -> Result<Attempt> {
-        if let Attempt::Busy { .. } = client.store.try_acquire(claim).await? {
-            client.store.force_release(&claim.key, None).await?;
-        }
-        client.store.try_acquire(claim).await
-    }
+    client.store.try_acquire(&claim).await
 }
 
 /// Two steps instead of one: looks, and then inserts.
-struct ChecksBeforeItInserts;
-
-#[async_trait]
-impl Double for ChecksBeforeItInserts {
-    async fn try_acquire(&self, client: &Client, claim: &Claim) -> Result<Attempt> {
-        if !client.store.inspect(&claim.key).await?.holders.is_empty() {
-            return client.store.try_acquire(claim).await;
-        }
-        tokio::time::sleep(Duration::from_millis(2)).await;
-        match client.store.try_acquire(claim).await? {
-            Attempt::Busy { .. } => {
-                Ok(Attempt::Granted { epoch: Some(leasehold_core::FencingToken::epoch_at(client.clock.since_1970())) })
-            }
-            attempt => Ok(attempt),
-        }
+async fn checks_before_it_inserts(client: Client, claim: Claim) -> Result<Attempt> {
+    if !client.store.inspect(&claim.key).await?.holders.is_empty() {
+        return client.store.try_acquire(&claim).await;
     }
-}
-
-pub(crate) struct Grants(pub(crate) fn(Duration) -> Duration);
-
-#[async_trait]
-impl Double for Grants {
-    async fn try_acquire(&self, client: &Client, claim: &Claim) -> Result<Attempt> {
-        client.store.try_acquire(&Claim { ttl: self.0(claim.ttl), ..claim.clone() }).await
-    }
+    tokio::time::sleep(Duration::from_millis(2)).await;
+    Ok(match client.store.try_acquire(&claim).await? {
+        Attempt::Busy { .. } => Attempt::Granted { epoch: Some(FencingToken::epoch_at(client.clock.since_1970())) },
+        attempt => attempt,
+    })
 }
 
 /// Stores when the lease ends by the clock of who asks, and compares that with the clock of who asks next.
@@ -113,8 +86,6 @@ impl Double for Grants {
 struct ExpiresByTheClientsClock(Mutex<HashMap<LockKey, (OwnerId, Duration)>>);
 
 impl ExpiresByTheClientsClock {
-    const NEVER: Duration = Duration::from_secs(86_400);
-
     /// What time it is, to this client.
     #[allow(clippy::default_trait_access, reason = "a moment has no public name")]
     fn now(client: &Client) -> Duration {
@@ -122,11 +93,11 @@ impl ExpiresByTheClientsClock {
     }
 
     fn ends(&self, key: &LockKey) -> Option<Duration> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).get(key).map(|(_, ends)| *ends)
+        self.0.lock().unwrap().get(key).map(|(_, ends)| *ends)
     }
 
     fn note(&self, key: &LockKey, owner: OwnerId, ends: Duration) {
-        let mut notes = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut notes = self.0.lock().unwrap();
         if notes.get(key).is_none_or(|(held, _)| *held == owner) {
             notes.insert(key.clone(), (owner, ends));
         }
@@ -135,7 +106,7 @@ impl ExpiresByTheClientsClock {
     async fn let_expire(&self, client: &Client, key: &LockKey) -> Result<()> {
         if self.ends(key).is_some_and(|ends| ends <= Self::now(client)) {
             client.store.force_release(key, None).await?;
-            self.0.lock().unwrap_or_else(PoisonError::into_inner).remove(key);
+            self.0.lock().unwrap().remove(key);
         }
         Ok(())
     }
@@ -145,7 +116,7 @@ impl ExpiresByTheClientsClock {
 impl Double for ExpiresByTheClientsClock {
     async fn try_acquire(&self, client: &Client, claim: &Claim) -> Result<Attempt> {
         self.let_expire(client, &claim.key).await?;
-        let attempt = client.store.try_acquire(&Claim { ttl: Self::NEVER, ..claim.clone() }).await?;
+        let attempt = client.store.try_acquire(&Claim { ttl: DAY, ..claim.clone() }).await?;
         if let Attempt::Granted { .. } = attempt {
             self.note(&claim.key, claim.owner, Self::now(client) + claim.ttl);
         }
@@ -160,12 +131,12 @@ impl Double for ExpiresByTheClientsClock {
             self.note(&grant.key, grant.owner, Self::now(client) + *ttl);
         }
         let renewals: Vec<_> =
-            renewals.iter().map(|renewal| Renewal { ttl: Self::NEVER, grant: renewal.grant.clone() }).collect();
+            renewals.iter().map(|renewal| Renewal { ttl: DAY, grant: renewal.grant.clone() }).collect();
         client.renew(&renewals).await
     }
 
     async fn release(&self, client: &Client, grant: &GrantRef) -> Result<LeaseStatus> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).retain(|_, (owner, _)| *owner != grant.owner);
+        self.0.lock().unwrap().retain(|_, (owner, _)| *owner != grant.owner);
         client.store.release(grant).await
     }
 
@@ -177,59 +148,37 @@ impl Double for ExpiresByTheClientsClock {
     }
 }
 
-struct BlocksTry;
-
-#[async_trait]
-impl Double for BlocksTry {
-    async fn try_acquire(&self, client: &Client, claim: &Claim) -> Result<Attempt> {
-        loop {
-            match client.store.try_acquire(claim).await? {
-                Attempt::Busy { .. } => tokio::time::sleep(Duration::from_millis(5)).await,
-                attempt => return Ok(attempt),
-            }
+async fn blocks_try(client: Client, claim: Claim) -> Result<Attempt> {
+    loop {
+        match client.store.try_acquire(&claim).await? {
+            Attempt::Busy { .. } => tokio::time::sleep(Duration::from_millis(5)).await,
+            attempt => return Ok(attempt),
         }
     }
 }
 
-struct Busy(fn(Option<Duration>) -> Option<Duration>);
-
-#[async_trait]
-impl Double for Busy {
-    async fn try_acquire(&self, client: &Client, claim: &Claim) -> Result<Attempt> {
-        Ok(match client.store.try_acquire(claim).await? {
-            Attempt::Busy { retry_in } => Attempt::Busy { retry_in: self.0(retry_in) },
-            attempt => attempt,
-        })
-    }
+async fn hides_what_is_left(client: Client, claim: Claim) -> Result<Attempt> {
+    let attempt = client.store.try_acquire(&claim).await?;
+    Ok(if let Attempt::Busy { .. } = attempt { Attempt::Busy { retry_in: None } } else { attempt })
 }
 
-struct ClaimAgainProlongs;
-
-#[async_trait]
-impl Double for ClaimAgainProlongs {
-    async fn try_acquire(&self, client: &Client, claim: &Claim) -> Result<Attempt> {
-        let attempt = client.store.try_acquire(claim).await?;
-        if let Attempt::Granted { epoch } = attempt {
-            client.renew(&[Renewal { grant: claim.grant(epoch), ttl: claim.ttl }]).await;
-        }
-        Ok(attempt)
+async fn claim_again_prolongs(client: Client, claim: Claim) -> Result<Attempt> {
+    let attempt = client.store.try_acquire(&claim).await?;
+    if let Attempt::Granted { epoch } = attempt {
+        client.renew(&[Renewal { grant: claim.grant(epoch), ttl: claim.ttl }]).await;
     }
+    Ok(attempt)
 }
 
 /// Repeated by its owner, a claim is told that it is held.
-struct ClaimAgainIsAnother;
-
-#[async_trait]
-impl Double for ClaimAgainIsAnother {
-    async fn try_acquire(&self, client: &Client, claim: &Claim) -> Result<Attempt> {
-        let other = Claim { owner: OwnerId::random(), ..claim.clone() };
-        match client.store.try_acquire(&other).await? {
-            Attempt::Granted { epoch } => {
-                client.store.release(&other.grant(epoch)).await?;
-                client.store.try_acquire(claim).await
-            }
-            busy => Ok(busy),
+async fn claim_again_is_another(client: Client, claim: Claim) -> Result<Attempt> {
+    let other = Claim { owner: OwnerId::random(), ..claim.clone() };
+    match client.store.try_acquire(&other).await? {
+        Attempt::Granted { epoch } => {
+            client.store.release(&other.grant(epoch)).await?;
+            client.store.try_acquire(&claim).await
         }
+        busy => Ok(busy),
     }
 }
 
@@ -250,7 +199,7 @@ impl GrantsFromMemory {
     }
 
     fn known(&self, owner: OwnerId) -> Option<u64> {
-        self.granted.lock().unwrap_or_else(PoisonError::into_inner).get(&owner).copied()
+        self.granted.lock().unwrap().get(&owner).copied()
     }
 }
 
@@ -262,40 +211,29 @@ impl Double for GrantsFromMemory {
         }
         let attempt = client.store.try_acquire(claim).await?;
         if let Attempt::Granted { epoch: Some(epoch) } = attempt {
-            self.granted.lock().unwrap_or_else(PoisonError::into_inner).insert(claim.owner, epoch);
+            self.granted.lock().unwrap().insert(claim.owner, epoch);
         }
         Ok(attempt)
     }
 }
 
-struct ReleasesWithoutComparing;
-
-#[async_trait]
-impl Double for ReleasesWithoutComparing {
-    async fn release(&self, client: &Client, grant: &GrantRef) -> Result<LeaseStatus> {
-        let holders = client.store.force_release(&grant.key, None).await?;
-        Ok(if holders.holders.is_empty() { LeaseStatus::NotHeld } else { LeaseStatus::Held })
-    }
+async fn releases_without_comparing(client: Client, grant: GrantRef) -> Result<LeaseStatus> {
+    let holders = client.store.force_release(&grant.key, None).await?;
+    Ok(if holders.holders.is_empty() { LeaseStatus::NotHeld } else { LeaseStatus::Held })
 }
 
-struct ReleasesWhatExpired;
-
-#[async_trait]
-impl Double for ReleasesWhatExpired {
-    async fn release(&self, client: &Client, grant: &GrantRef) -> Result<LeaseStatus> {
-        let held = client.store.release(grant).await?;
-        let free = client.store.inspect(&grant.key).await?.holders.is_empty();
-        Ok(if free { LeaseStatus::Held } else { held })
-    }
+async fn releases_what_expired(client: Client, grant: GrantRef) -> Result<LeaseStatus> {
+    let held = client.store.release(&grant).await?;
+    let free = client.store.inspect(&grant.key).await?.holders.is_empty();
+    Ok(if free { LeaseStatus::Held } else { held })
 }
 
-pub(crate) struct ReleasesNothing;
+pub(crate) fn releases_nothing(_: Client, _: GrantRef) -> Ready<Result<LeaseStatus>> {
+    ready(Ok(LeaseStatus::Held))
+}
 
-#[async_trait]
-impl Double for ReleasesNothing {
-    async fn release(&self, _: &Client, _: &GrantRef) -> Result<LeaseStatus> {
-        Ok(LeaseStatus::Held)
-    }
+async fn tells_loss_on_release(client: Client, grant: GrantRef) -> Result<LeaseStatus> {
+    client.store.release(&grant).await.map(|_| LeaseStatus::NotHeld)
 }
 
 /// A forced release deletes the row with the number that was given last, and the next begins at the clock.
@@ -305,7 +243,7 @@ struct ForceForgetsTheCounter(Mutex<HashMap<LockKey, usize>>);
 impl ForceForgetsTheCounter {
     /// The rows since the last forced release.
     fn rows(&self, client: &Client, key: &LockKey) -> MemoryBackend {
-        let forced = self.0.lock().unwrap_or_else(PoisonError::into_inner).get(key).copied();
+        let forced = self.0.lock().unwrap().get(key).copied();
         client.store.namespace(&format!("since {forced:?}"))
     }
 }
@@ -326,40 +264,23 @@ impl Double for ForceForgetsTheCounter {
 
     async fn force_release(&self, client: &Client, key: &LockKey, only: Option<u64>) -> Result<Holders> {
         let ended = self.rows(client, key).force_release(key, only).await;
-        *self.0.lock().unwrap_or_else(PoisonError::into_inner).entry(key.clone()).or_default() += 1;
+        *self.0.lock().unwrap().entry(key.clone()).or_default() += 1;
         ended
     }
 }
 
-struct TellsLossOnRelease;
-
-#[async_trait]
-impl Double for TellsLossOnRelease {
-    async fn release(&self, client: &Client, grant: &GrantRef) -> Result<LeaseStatus> {
-        client.store.release(grant).await.map(|_| LeaseStatus::NotHeld)
-    }
-}
-
 /// The epoch, from how many grants there were so far and what the store says.
-pub(crate) struct Tokens {
-    count: AtomicU64,
-    epoch: fn(u64, u64) -> u64,
-}
-
-impl Tokens {
-    pub(crate) fn new(epoch: fn(u64, u64) -> u64) -> Self {
-        Self { count: AtomicU64::new(0), epoch }
-    }
-}
-
-#[async_trait]
-impl Double for Tokens {
-    async fn try_acquire(&self, client: &Client, claim: &Claim) -> Result<Attempt> {
-        let attempt = client.store.try_acquire(claim).await?;
-        let Attempt::Granted { epoch } = attempt else { return Ok(attempt) };
-        let count = self.count.fetch_add(1, Ordering::SeqCst) + 1;
-        Ok(Attempt::Granted { epoch: epoch.map(|epoch| (self.epoch)(count, epoch)) })
-    }
+pub(crate) fn tokens(of: fn(u64, u64) -> u64) -> impl Double {
+    let grants = Arc::new(AtomicU64::new(0));
+    Claims(move |client: Client, claim: Claim| {
+        let grants = Arc::clone(&grants);
+        async move {
+            let attempt = client.store.try_acquire(&claim).await?;
+            let Attempt::Granted { epoch } = attempt else { return Ok(attempt) };
+            let count = grants.fetch_add(1, Ordering::SeqCst) + 1;
+            Ok(Attempt::Granted { epoch: epoch.map(|epoch| of(count, epoch)) })
+        }
+    })
 }
 
 /// On a store that takes 2 ms for a step, so that one caller alone never sees a number twice.
@@ -370,7 +291,7 @@ impl Double for TokensOfTheClockAlone {
     async fn try_acquire(&self, client: &Client, claim: &Claim) -> Result<Attempt> {
         tokio::time::sleep(Duration::from_millis(2)).await;
         let attempt = client.store.try_acquire(claim).await?;
-        let clock = leasehold_core::FencingToken::epoch_at(Clock::system().since_1970());
+        let clock = FencingToken::epoch_at(Clock::system().since_1970());
         let granted = matches!(attempt, Attempt::Granted { .. }) && claim.mode == self.0;
         Ok(if granted { Attempt::Granted { epoch: Some(clock) } } else { attempt })
     }
@@ -382,14 +303,11 @@ impl Double for TokensOfTheClockAlone {
 }
 
 /// What becomes of a key on its way to the store.
-pub(crate) struct Folds(pub(crate) fn(&str) -> String);
-
-#[async_trait]
-impl Double for Folds {
-    async fn try_acquire(&self, client: &Client, claim: &Claim) -> Result<Attempt> {
-        let key = LockKey::new(self.0(claim.key.as_str()))?;
-        client.store.try_acquire(&Claim { key, ..claim.clone() }).await
-    }
+pub(crate) fn folds(fold: fn(&str) -> String) -> impl Double {
+    Claims(move |client: Client, claim: Claim| async move {
+        let key = LockKey::new(fold(claim.key.as_str()))?;
+        client.store.try_acquire(&Claim { key, ..claim }).await
+    })
 }
 
 fn lower_beyond_ascii(letter: char) -> char {

@@ -1,42 +1,39 @@
 //! Readers beside writers, broken.
 
 use std::collections::{HashMap, HashSet};
-use std::sync::{Mutex, PoisonError};
+use std::sync::Mutex;
 use std::time::Duration;
 
 use async_trait::async_trait;
 use leasehold_core::{
-    Attempt, Backend, Claim, Cursor, FencingToken, GrantRef, Holders, LeaseStatus, LockKey, Mode, OwnerId, Page,
-    Renewal, Result,
+    Attempt, Backend, Claim, FencingToken, GrantRef, Holders, LeaseStatus, LockKey, Mode, OwnerId, Renewal, Result,
 };
 
 use crate::suite_catches::catches;
-use crate::suite_catches::double::{Client, Double};
+use crate::suite_catches::double::{Claims, Client, Double, Forces, Releases, asks};
 use crate::suite_catches::exclusive::TokensOfTheClockAlone;
 
 catches! {
-    LooksForWritersBeforeItInserts LooksForWritersBeforeItInserts,
+    LooksForWritersBeforeItInserts Claims(looks_for_writers_before_it_inserts),
     LetsWritersInLate LetsWritersInLate,
-    WritersPassReaders WritersPassReaders,
-    StoresFortyReaders StoresFortyReaders => c01_each_of_many_readers_excludes_writers,
-    ReadersExcludeReaders ReadersExcludeReaders,
-    ForgetsReaders ForgetsReaders,
-    OneLeaseForAllReaders OneLeaseForAllReaders,
+    WritersPassReaders Claims(writers_pass_readers),
+    StoresFortyReaders Claims(stores_forty_readers) => c01_each_of_many_readers_excludes_writers,
+    ReadersExcludeReaders asks(|claim| claim.mode = Mode::Exclusive),
+    ForgetsReaders Claims(forgets_readers),
+    OneLeaseForAllReaders Claims(one_lease_for_all_readers),
     OneReaderRenewsAll OneReaderRenewsAll::default(),
     DrawsEarly DrawsEarly::default(),
     TryLeavesAMark TryLeavesAMark::default(),
-    ListsWritersOnly ListsWritersOnly,
-    OneReaderReleasesAll OneReaderReleasesAll,
-    CountsReadersTwice CountsReadersTwice => c02_a_claim_is_idempotent_for_its_owner,
-    StrangersReleaseReaders StrangersReleaseReaders => c02_a_stranger_can_neither_renew_nor_release,
-    StaleReadersReleaseWriters StaleReadersReleaseWriters,
+    OneReaderReleasesAll Releases(one_reader_releases_all),
+    CountsReadersTwice Claims(counts_readers_twice) => c02_a_claim_is_idempotent_for_its_owner,
+    StrangersReleaseReaders Releases(strangers_release_readers) => c02_a_stranger_can_neither_renew_nor_release,
+    StaleReadersReleaseWriters Releases(stale_readers_release_writers),
     ReadersShareAToken TokensOfTheClockAlone(Mode::Shared),
-    ReadersHaveTheTokenOfTheWriter ReadersHaveTheTokenOfTheWriter,
-    ReadersGetHalfTheLease ReadersGetHalfTheLease => c05_nobody_is_granted_before_the_guard_gives_up,
-    ForceSparesReaders ForceSparesReaders,
-    ShowsOneReader ShowsOneReader,
-    ForgetsReadersReasons ForgetsReadersReasons,
-    ShowsDeadReaders ShowsDeadReaders,
+    ReadersHaveTheTokenOfTheWriter Claims(readers_have_the_token_of_the_writer),
+    ForceSparesReaders Forces(force_spares_readers),
+    ForgetsReadersReasons asks(|claim| claim.reason = claim.reason.take().filter(|_| claim.mode == Mode::Exclusive)),
+    // Readers' rows that nobody has buried yet.
+    ShowsDeadReaders asks(|claim| if claim.mode == Mode::Shared { claim.ttl *= 10 }),
 }
 
 /// Grants every claim: each under a key of its own.
@@ -50,22 +47,14 @@ async fn modes(client: &Client, key: &LockKey) -> Result<Vec<Mode>> {
 }
 
 /// Readers insert a row of their own after a look at the writer's, with no lock on a row that both have in common.
-struct LooksForWritersBeforeItInserts;
-
-#[async_trait]
-impl Double for LooksForWritersBeforeItInserts {
-    async fn try_acquire(&self, client: &Client, claim: &Claim) -> Result<Attempt> {
-        if claim.mode == Mode::Exclusive {
-            return client.store.try_acquire(claim).await;
-        }
-        if modes(client, &claim.key).await?.contains(&Mode::Exclusive) {
-            return client.store.try_acquire(claim).await;
-        }
-        tokio::time::sleep(Duration::from_millis(2)).await;
-        match client.store.try_acquire(claim).await? {
-            Attempt::Busy { .. } => beside(client, claim).await,
-            attempt => Ok(attempt),
-        }
+async fn looks_for_writers_before_it_inserts(client: Client, claim: Claim) -> Result<Attempt> {
+    if claim.mode == Mode::Exclusive || modes(&client, &claim.key).await?.contains(&Mode::Exclusive) {
+        return client.store.try_acquire(&claim).await;
+    }
+    tokio::time::sleep(Duration::from_millis(2)).await;
+    match client.store.try_acquire(&claim).await? {
+        Attempt::Busy { .. } => beside(&client, &claim).await,
+        attempt => Ok(attempt),
     }
 }
 
@@ -90,69 +79,40 @@ impl Double for LetsWritersInLate {
     }
 }
 
-struct WritersPassReaders;
-
-#[async_trait]
-impl Double for WritersPassReaders {
-    async fn try_acquire(&self, client: &Client, claim: &Claim) -> Result<Attempt> {
-        let readers = modes(client, &claim.key).await?.contains(&Mode::Shared);
-        if claim.mode == Mode::Exclusive && readers {
-            beside(client, claim).await
-        } else {
-            client.store.try_acquire(claim).await
-        }
+async fn writers_pass_readers(client: Client, claim: Claim) -> Result<Attempt> {
+    if claim.mode == Mode::Exclusive && modes(&client, &claim.key).await?.contains(&Mode::Shared) {
+        return beside(&client, &claim).await;
     }
+    client.store.try_acquire(&claim).await
 }
 
 /// Grants what no longer fits into the entry of the key.
-struct StoresFortyReaders;
-
-#[async_trait]
-impl Double for StoresFortyReaders {
-    async fn try_acquire(&self, client: &Client, claim: &Claim) -> Result<Attempt> {
-        let readers = modes(client, &claim.key).await?.iter().filter(|mode| **mode == Mode::Shared).count();
-        if claim.mode == Mode::Shared && readers >= 40 {
-            return Ok(Attempt::Granted { epoch: Some(FencingToken::epoch_at(client.clock.since_1970())) });
-        }
-        client.store.try_acquire(claim).await
+async fn stores_forty_readers(client: Client, claim: Claim) -> Result<Attempt> {
+    let readers = modes(&client, &claim.key).await?.iter().filter(|mode| **mode == Mode::Shared).count();
+    if claim.mode == Mode::Shared && readers >= 40 {
+        return Ok(Attempt::Granted { epoch: Some(FencingToken::epoch_at(client.clock.since_1970())) });
     }
-}
-
-struct ReadersExcludeReaders;
-
-#[async_trait]
-impl Double for ReadersExcludeReaders {
-    async fn try_acquire(&self, client: &Client, claim: &Claim) -> Result<Attempt> {
-        client.store.try_acquire(&Claim { mode: Mode::Exclusive, ..claim.clone() }).await
-    }
+    client.store.try_acquire(&claim).await
 }
 
 /// The newest reader is the only one that the store knows.
-struct ForgetsReaders;
-
-#[async_trait]
-impl Double for ForgetsReaders {
-    async fn try_acquire(&self, client: &Client, claim: &Claim) -> Result<Attempt> {
-        let attempt = client.store.try_acquire(claim).await?;
-        if claim.mode == Mode::Shared && matches!(attempt, Attempt::Granted { .. }) {
-            client.store.force_release(&claim.key, None).await?;
-            return client.store.try_acquire(claim).await;
-        }
-        Ok(attempt)
+async fn forgets_readers(client: Client, claim: Claim) -> Result<Attempt> {
+    let attempt = client.store.try_acquire(&claim).await?;
+    if claim.mode == Mode::Shared && matches!(attempt, Attempt::Granted { .. }) {
+        client.store.force_release(&claim.key, None).await?;
+        return client.store.try_acquire(&claim).await;
     }
+    Ok(attempt)
 }
 
 /// A count of readers that expires as a whole.
-struct OneLeaseForAllReaders;
-
-#[async_trait]
-impl Double for OneLeaseForAllReaders {
-    async fn try_acquire(&self, client: &Client, claim: &Claim) -> Result<Attempt> {
-        let left =
-            client.store.inspect(&claim.key).await?.holders.into_iter().filter_map(|holder| holder.remaining).max();
-        let ttl = if claim.mode == Mode::Shared { claim.ttl.max(left.unwrap_or_default()) } else { claim.ttl };
-        client.store.try_acquire(&Claim { ttl, ..claim.clone() }).await
+async fn one_lease_for_all_readers(client: Client, mut claim: Claim) -> Result<Attempt> {
+    if claim.mode == Mode::Shared {
+        let holders = client.store.inspect(&claim.key).await?.holders;
+        let left = holders.into_iter().filter_map(|holder| holder.remaining).max();
+        claim.ttl = claim.ttl.max(left.unwrap_or_default());
     }
+    client.store.try_acquire(&claim).await
 }
 
 /// One lease for all readers, which each of them prolongs.
@@ -164,7 +124,7 @@ impl Double for OneReaderRenewsAll {
     async fn try_acquire(&self, client: &Client, claim: &Claim) -> Result<Attempt> {
         let attempt = client.store.try_acquire(claim).await?;
         if let (Attempt::Granted { epoch }, Mode::Shared) = (attempt, claim.mode) {
-            let mut readers = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+            let mut readers = self.0.lock().unwrap();
             readers.entry(claim.key.clone()).or_default().push(claim.grant(epoch));
         }
         Ok(attempt)
@@ -172,7 +132,7 @@ impl Double for OneReaderRenewsAll {
 
     async fn renew(&self, client: &Client, renewals: &[Renewal]) -> Vec<Result<LeaseStatus>> {
         for Renewal { grant, ttl } in renewals.iter().filter(|renewal| renewal.grant.mode == Mode::Shared) {
-            let all = self.0.lock().unwrap_or_else(PoisonError::into_inner).get(&grant.key).cloned();
+            let all = self.0.lock().unwrap().get(&grant.key).cloned();
             let all: Vec<_> = all.into_iter().flatten().map(|grant| Renewal { grant, ttl: *ttl }).collect();
             client.renew(&all).await;
         }
@@ -186,7 +146,7 @@ struct DrawsEarly(Mutex<HashMap<LockKey, u64>>);
 
 impl DrawsEarly {
     fn newest(&self, key: &LockKey) -> Option<u64> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).get(key).copied()
+        self.0.lock().unwrap().get(key).copied()
     }
 }
 
@@ -202,7 +162,7 @@ impl Double for DrawsEarly {
         if claim.mode == Mode::Shared && drawn.is_some() && drawn != self.newest(&claim.key) {
             return Ok(Attempt::Granted { epoch: drawn.map(|before| before + 1) });
         }
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).insert(claim.key.clone(), epoch);
+        self.0.lock().unwrap().insert(claim.key.clone(), epoch);
         Ok(attempt)
     }
 }
@@ -214,7 +174,7 @@ struct TryLeavesAMark(Mutex<HashSet<LockKey>>);
 #[async_trait]
 impl Double for TryLeavesAMark {
     async fn try_acquire(&self, client: &Client, claim: &Claim) -> Result<Attempt> {
-        let marks = || self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let marks = || self.0.lock().unwrap();
         if claim.mode == Mode::Shared && marks().remove(&claim.key) {
             return Ok(Attempt::Busy { retry_in: None });
         }
@@ -226,142 +186,55 @@ impl Double for TryLeavesAMark {
     }
 }
 
-struct ListsWritersOnly;
-
-#[async_trait]
-impl Double for ListsWritersOnly {
-    async fn list(&self, client: &Client, prefix: &str, after: Option<&Cursor>) -> Result<Page> {
-        let mut page = client.store.list(prefix, after).await?;
-        page.keys.retain(|key| key.holders.iter().any(|holder| holder.mode == Mode::Exclusive));
-        Ok(page)
+async fn one_reader_releases_all(client: Client, grant: GrantRef) -> Result<LeaseStatus> {
+    let held = client.store.release(&grant).await?;
+    if held == LeaseStatus::Held && grant.mode == Mode::Shared {
+        client.store.force_release(&grant.key, None).await?;
     }
-}
-
-struct OneReaderReleasesAll;
-
-#[async_trait]
-impl Double for OneReaderReleasesAll {
-    async fn release(&self, client: &Client, grant: &GrantRef) -> Result<LeaseStatus> {
-        let held = client.store.release(grant).await?;
-        if held == LeaseStatus::Held && grant.mode == Mode::Shared {
-            client.store.force_release(&grant.key, None).await?;
-        }
-        Ok(held)
-    }
+    Ok(held)
 }
 
 /// A counter that every claim increments, also one that is repeated.
-struct CountsReadersTwice;
-
-#[async_trait]
-impl Double for CountsReadersTwice {
-    async fn try_acquire(&self, client: &Client, claim: &Claim) -> Result<Attempt> {
-        let before = modes(client, &claim.key).await?.len();
-        let attempt = client.store.try_acquire(claim).await?;
-        if claim.mode == Mode::Shared && modes(client, &claim.key).await?.len() == before {
-            let another = Claim { owner: OwnerId::random(), ..claim.clone() };
-            // Where the key was granted a moment ago, epochs may be ahead of the clock for another moment.
-            while !matches!(client.store.try_acquire(&another).await?, Attempt::Granted { .. }) {
-                tokio::task::yield_now().await;
-            }
+async fn counts_readers_twice(client: Client, claim: Claim) -> Result<Attempt> {
+    let before = modes(&client, &claim.key).await?.len();
+    let attempt = client.store.try_acquire(&claim).await?;
+    if claim.mode == Mode::Shared && modes(&client, &claim.key).await?.len() == before {
+        let another = Claim { owner: OwnerId::random(), ..claim };
+        // Where the key was granted a moment ago, epochs may be ahead of the clock for another moment.
+        while !matches!(client.store.try_acquire(&another).await?, Attempt::Granted { .. }) {
+            tokio::task::yield_now().await;
         }
-        Ok(attempt)
     }
+    Ok(attempt)
 }
 
 /// A counter of readers that anybody's release decrements.
-struct StrangersReleaseReaders;
-
-#[async_trait]
-impl Double for StrangersReleaseReaders {
-    async fn release(&self, client: &Client, grant: &GrantRef) -> Result<LeaseStatus> {
-        if grant.mode == Mode::Shared && modes(client, &grant.key).await? == [Mode::Shared] {
-            client.store.force_release(&grant.key, None).await?;
-            return Ok(LeaseStatus::Held);
-        }
-        client.store.release(grant).await
+async fn strangers_release_readers(client: Client, grant: GrantRef) -> Result<LeaseStatus> {
+    if grant.mode == Mode::Shared && modes(&client, &grant.key).await? == [Mode::Shared] {
+        client.store.force_release(&grant.key, None).await?;
+        return Ok(LeaseStatus::Held);
     }
+    client.store.release(&grant).await
 }
 
-struct StaleReadersReleaseWriters;
-
-#[async_trait]
-impl Double for StaleReadersReleaseWriters {
-    async fn release(&self, client: &Client, grant: &GrantRef) -> Result<LeaseStatus> {
-        if grant.mode == Mode::Shared && modes(client, &grant.key).await? == [Mode::Exclusive] {
-            client.store.force_release(&grant.key, None).await?;
-        }
-        client.store.release(grant).await
+async fn stale_readers_release_writers(client: Client, grant: GrantRef) -> Result<LeaseStatus> {
+    if grant.mode == Mode::Shared && modes(&client, &grant.key).await? == [Mode::Exclusive] {
+        client.store.force_release(&grant.key, None).await?;
     }
+    client.store.release(&grant).await
 }
 
-struct ReadersHaveTheTokenOfTheWriter;
-
-#[async_trait]
-impl Double for ReadersHaveTheTokenOfTheWriter {
-    async fn try_acquire(&self, client: &Client, claim: &Claim) -> Result<Attempt> {
-        let attempt = client.store.try_acquire(claim).await?;
-        let first = client.store.inspect(&claim.key).await?.holders.into_iter().filter_map(|holder| holder.token).min();
-        match attempt {
-            Attempt::Granted { .. } => Ok(Attempt::Granted { epoch: first.map(FencingToken::epoch) }),
-            attempt => Ok(attempt),
-        }
-    }
+async fn readers_have_the_token_of_the_writer(client: Client, claim: Claim) -> Result<Attempt> {
+    let attempt = client.store.try_acquire(&claim).await?;
+    let holders = client.store.inspect(&claim.key).await?.holders;
+    let first = holders.into_iter().filter_map(|holder| holder.token).min();
+    let granted = matches!(attempt, Attempt::Granted { .. });
+    Ok(if granted { Attempt::Granted { epoch: first.map(FencingToken::epoch) } } else { attempt })
 }
 
-struct ReadersGetHalfTheLease;
-
-#[async_trait]
-impl Double for ReadersGetHalfTheLease {
-    async fn renew(&self, client: &Client, renewals: &[Renewal]) -> Vec<Result<LeaseStatus>> {
-        let half = |renewal: &Renewal| match renewal.grant.mode {
-            Mode::Shared => Renewal { ttl: renewal.ttl / 2, ..renewal.clone() },
-            Mode::Exclusive => renewal.clone(),
-        };
-        client.renew(&renewals.iter().map(half).collect::<Vec<_>>()).await
+async fn force_spares_readers(client: Client, (key, only): (LockKey, Option<u64>)) -> Result<Holders> {
+    if modes(&client, &key).await?.contains(&Mode::Shared) {
+        return client.store.inspect(&key).await;
     }
-}
-
-struct ForceSparesReaders;
-
-#[async_trait]
-impl Double for ForceSparesReaders {
-    async fn force_release(&self, client: &Client, key: &LockKey, only: Option<u64>) -> Result<Holders> {
-        if modes(client, key).await?.contains(&Mode::Shared) {
-            return client.store.inspect(key).await;
-        }
-        client.store.force_release(key, only).await
-    }
-}
-
-struct ShowsOneReader;
-
-#[async_trait]
-impl Double for ShowsOneReader {
-    async fn inspect(&self, client: &Client, key: &LockKey) -> Result<Holders> {
-        let mut seen = client.store.inspect(key).await?;
-        seen.holders.truncate(1);
-        Ok(seen)
-    }
-}
-
-/// Readers' rows that nobody has buried yet.
-struct ShowsDeadReaders;
-
-#[async_trait]
-impl Double for ShowsDeadReaders {
-    async fn try_acquire(&self, client: &Client, claim: &Claim) -> Result<Attempt> {
-        let ttl = if claim.mode == Mode::Shared { claim.ttl * 10 } else { claim.ttl };
-        client.store.try_acquire(&Claim { ttl, ..claim.clone() }).await
-    }
-}
-
-struct ForgetsReadersReasons;
-
-#[async_trait]
-impl Double for ForgetsReadersReasons {
-    async fn try_acquire(&self, client: &Client, claim: &Claim) -> Result<Attempt> {
-        let reason = claim.reason.clone().filter(|_| claim.mode == Mode::Exclusive);
-        client.store.try_acquire(&Claim { reason, ..claim.clone() }).await
-    }
+    client.store.force_release(&key, only).await
 }

@@ -1,7 +1,7 @@
 //! Signals that do not come after each end, or not to each who listens.
 
 use std::collections::HashMap;
-use std::sync::{Mutex, PoisonError};
+use std::sync::Mutex;
 
 use async_trait::async_trait;
 use leasehold_core::{
@@ -45,7 +45,7 @@ impl Tells {
     }
 
     fn tell(&self, key: &LockKey, of: Step) {
-        let mut listen = self.listen.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut listen = self.listen.lock().unwrap();
         let Some(listen) = listen.get_mut(key).filter(|_| (self.after)(of)) else { return };
         listen.retain(|one| !one.is_closed());
         let told = if self.all { listen.len() } else { 1 };
@@ -77,7 +77,7 @@ impl Double for Tells {
 
     async fn subscribe(&self, _: &Client, key: &LockKey) -> Result<Box<dyn Subscription>> {
         let (one, told) = mpsc::unbounded_channel();
-        self.listen.lock().unwrap_or_else(PoisonError::into_inner).entry(key.clone()).or_default().push(one);
+        self.listen.lock().unwrap().entry(key.clone()).or_default().push(one);
         Ok(Box::new(Told(told)))
     }
 }

@@ -178,28 +178,6 @@ fn a_guard_that_is_dropped_on_a_thread_is_released_on_the_runtime_that_is_live()
 }
 
 #[test]
-fn locks_are_renewed_beside_runtimes_that_rest_or_ended() {
-    let (store, rests, live) = (store(), resting(), live());
-    let locks = store.engine();
-    let options = LockOptions::new().ttl(Duration::from_secs(3));
-    let of_resting = rests.block_on(locks.acquire(&key(), &options)).unwrap().unwrap();
-    let of_live = live.block_on(locks.lock("another")).unwrap();
-    let renewals = |more: usize| {
-        let goal = store.faults.calls(Op::Renew) + more;
-        let all = async {
-            while store.faults.calls(Op::Renew) < goal {
-                tokio::time::sleep(MOMENT / 5).await;
-            }
-        };
-        live.block_on(soon("nobody renews", all));
-    };
-    renewals(2);
-    drop(rests);
-    renewals(2);
-    assert!(of_resting.is_held() && of_live.is_held(), "{:?} {:?}", of_resting.loss(), of_live.loss());
-}
-
-#[test]
 fn a_lease_outlasts_a_renewal_that_panics_and_one_that_hangs() {
     let (store, live) = (store(), live());
     let options = LockOptions::new().ttl(PATIENCE / 4);

@@ -41,6 +41,7 @@ async fn every_call_ends_though_the_store_is_silent() {
     is_unanswered("a wait", locks.acquire(&key(), &brief)).await;
     is_unanswered("a reader's try", locks.try_read("r")).await;
     is_unanswered("all of several", locks.lock_all(["a", "b"], &brief)).await;
+    is_unanswered("a try of several", locks.lock_all(["a", "b"], &LockOptions::new().wait(Wait::Never))).await;
     is_unanswered("a renewal", held.renew()).await;
     is_unanswered("a release", released.release()).await;
     is_unanswered("a downgrade", writer.downgrade(&LockOptions::new())).await;

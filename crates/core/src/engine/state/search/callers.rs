@@ -2,39 +2,38 @@
 
 use std::cmp::Ordering;
 
-use super::super::event::{Actions, Attach, Event, Join, LeaseCell, Outcome, RequestId};
+use super::super::Collected;
+use super::super::event::{Attach, Event, Join, LeaseCell, Outcome, RequestId, WaiterId};
 use super::super::keys::KeyEntry;
-use super::super::{Applying, Collected};
 use super::key_names::name_of;
-use super::world::{At, Checked, Fault, Flight, Handle, Property, Side, TestRandom, Token, Wants, World, broken};
+use super::world::{At, Checked, Flight, Handle, Property, Side, Token, Wants, World, broken};
 use crate::clock::Moment;
 use crate::{ErrorKind, GrantRef, Mode, Notification, OwnerId};
 
 impl World {
     pub(super) fn join(&mut self, index: usize, limit: Moment) -> Checked {
-        let of = self.config.seats[index];
-        let (side, member, _) = self.members[of.member];
-        let floor = self.newest_token(of.key);
-        let handle = Handle::next(&mut self.ids);
-        let join = Join { member, key: self.key_of(index), mode: of.mode, options: self.options(index), limit, handle };
-        let waiting = At::Waiting {
-            id: super::super::WaiterId(0),
-            limit,
-            times_up: limit <= self.now,
-            offer: None,
-            called: false,
-            floor,
-            wants: Wants::Key,
-        };
-        let seat = &mut self.seats[index];
-        (seat.handle, seat.at) = (handle, waiting);
-        let mut out = Actions::new();
-        let at = Applying { now: self.now, random: &mut TestRandom(&mut self.ids.owner), out: &mut out };
-        let (joined, _) = self.sides[side].join(at, join);
-        if let At::Waiting { id, .. } = &mut self.seats[index].at {
-            *id = joined;
-        }
+        let (floor, wants) = (self.newest_token(self.config.seats[index].key), Wants::Key);
+        let (side, join) = self.asks(index, self.config.seats[index].mode, limit);
+        let handle = join.handle;
+        let ((id, _), out) = self.applied(side, |state, at| state.join(at, join));
+        let times_up = limit <= self.now;
+        let at = At::Waiting { id, limit, times_up, offer: None, called: false, floor, wants };
+        (self.seats[index].handle, self.seats[index].at) = (handle, at);
         self.carry_out(side, out)
+    }
+
+    /// What a caller asks of its process.
+    fn asks(&mut self, index: usize, mode: Mode, limit: Moment) -> (Side, Join<Handle>) {
+        let (side, member, _) = self.members[self.config.seats[index].member];
+        let (key, options) = (self.key_of(index), self.options(index));
+        (side, Join { member, key, mode, options, limit, handle: Handle::next(&mut self.ids) })
+    }
+
+    /// A caller that takes a lock over waits for the answer, and has no limit.
+    fn takes_over(&mut self, index: usize, handle: Handle, id: WaiterId, floor: Token, wants: Wants) {
+        let limit = Moment::NEVER;
+        self.seats[index].handle = handle;
+        self.seats[index].at = At::Waiting { id, limit, times_up: true, offer: None, called: false, floor, wants };
     }
 
     pub(super) fn collect(&mut self, index: usize) -> Checked {
@@ -152,47 +151,23 @@ impl World {
     pub(super) fn attach(&mut self, index: usize) -> Checked {
         self.seats[index].joins -= 1;
         let Some((grant, number)) = self.detached_lock.clone() else { return Ok(()) };
-        let of = self.config.seats[index];
-        let (side, member, _) = self.members[of.member];
-        let (options, handle, limit) = (self.options(index), Handle::next(&mut self.ids), self.now);
-        let (floor, wants) = (Token::default(), Wants::Detached(grant.owner));
-        let id = super::super::WaiterId(0);
-        let seat = &mut self.seats[index];
-        seat.handle = handle;
-        seat.at = At::Waiting { id, limit: Moment::NEVER, times_up: true, offer: None, called: false, floor, wants };
-        let join = Join { member, key: self.key_of(index), mode: of.mode, options, limit, handle };
-        let mut out = Actions::new();
-        let at = Applying { now: self.now, random: &mut TestRandom(&mut self.ids.owner), out: &mut out };
-        let asked = self.sides[side].attach(at, Attach { join, grant, number });
-        if let At::Waiting { id, .. } = &mut self.seats[index].at {
-            *id = asked;
-        }
+        let (side, join) = self.asks(index, self.config.seats[index].mode, self.now);
+        let (handle, wants) = (join.handle, Wants::Detached(grant.owner));
+        let (id, out) = self.applied(side, |state, at| state.attach(at, Attach { join, grant, number }));
+        self.takes_over(index, handle, id, Token::default(), wants);
         self.carry_out(side, out)
     }
 
     /// A writer asks to go on as a reader.
     pub(super) fn downgrade(&mut self, index: usize) -> Checked {
         let At::Holding { guard, .. } = self.seats[index].at.clone() else { return Ok(()) };
-        let of = self.config.seats[index];
-        let (side, member, _) = self.members[of.member];
-        let (options, handle, limit) = (self.options(index), Handle::next(&mut self.ids), self.now);
-        let join = Join { member, key: self.key_of(index), mode: Mode::Shared, options, limit, handle };
-        let (id, floor) = (super::super::WaiterId(0), self.newest_token(of.key));
-        let (limit, wants) = (Moment::NEVER, Wants::Downgrade);
-        let seat = &mut self.seats[index];
-        let before = (seat.handle, seat.at.clone());
-        (seat.handle, seat.at) =
-            (handle, At::Waiting { id, limit, times_up: true, offer: None, called: false, floor, wants });
-        let mut out = Actions::new();
-        let at = Applying { now: self.now, random: &mut TestRandom(&mut self.ids.owner), out: &mut out };
-        let asked = self.sides[side].downgrade(at, &guard, join);
-        let seat = &mut self.seats[index];
-        match (asked, &mut seat.at) {
-            (Some(asked), At::Waiting { id, .. }) => *id = asked,
-            _ => {
-                // It is lost, and not downgraded.
-                (seat.handle, seat.at) = before;
-            }
+        let floor = self.newest_token(self.config.seats[index].key);
+        let (side, join) = self.asks(index, Mode::Shared, self.now);
+        let handle = join.handle;
+        let (asked, out) = self.applied(side, |state, at| state.downgrade(at, &guard, join));
+        // Else it is lost, and not downgraded.
+        if let Some(id) = asked {
+            self.takes_over(index, handle, id, floor, Wants::Downgrade);
         }
         self.carry_out(side, out)
     }
@@ -233,7 +208,6 @@ impl World {
 
     /// A message from before tells the first in the store's line that it was granted what another has now.
     pub(super) fn forge(&mut self, side: Side) -> Checked {
-        self.spend(Fault::Forge);
         let Some(place) = self.store.queue.first() else { return Ok(()) };
         let notification = Notification::Granted { owner: place.owner, epoch: Some(self.store.newest) };
         let key = place.key;

@@ -11,10 +11,7 @@ use crate::{Attempt, Claim, ErrorKind, LeaseStatus, LossReason, Mode, Notificati
 impl World {
     /// Gives an event to the engines of a process.
     pub(super) fn feed(&mut self, side: Side, event: Event) -> Checked {
-        let mut out = Actions::new();
-        let at = Applying { now: self.now, random: &mut TestRandom(&mut self.ids.owner), out: &mut out };
-        self.sides[side].apply(at, event);
-        self.carry_out(side, out)
+        self.ask(side, |state, at| state.apply(at, event))
     }
 
     /// Has a guard ask something of the state.
@@ -23,11 +20,20 @@ impl World {
         side: Side,
         ask: impl FnOnce(&mut State<Handle, LeaseNote>, Applying<'_, Handle, LeaseNote>) -> T,
     ) -> Checked<T> {
-        let mut out = Actions::new();
-        let at = Applying { now: self.now, random: &mut TestRandom(&mut self.ids.owner), out: &mut out };
-        let answer = ask(&mut self.sides[side], at);
+        let (answer, out) = self.applied(side, ask);
         self.carry_out(side, out)?;
         Ok(answer)
+    }
+
+    /// What the state answers, and what it asks for.
+    pub(super) fn applied<T>(
+        &mut self,
+        side: Side,
+        ask: impl FnOnce(&mut State<Handle, LeaseNote>, Applying<'_, Handle, LeaseNote>) -> T,
+    ) -> (T, Actions<Handle, LeaseNote>) {
+        let mut out = Actions::new();
+        let at = Applying { now: self.now, random: &mut TestRandom(&mut self.ids.owner), out: &mut out };
+        (ask(&mut self.sides[side], at), out)
     }
 
     pub(super) fn carry_out(&mut self, side: Side, out: Actions<Handle, LeaseNote>) -> Checked {
@@ -71,27 +77,22 @@ impl World {
     }
 
     fn may_send(&mut self, side: Side, member: usize, request: &Request, by: Option<Handle>) -> Checked {
-        let now = self.now;
-        if let Request::Claim(_, claim) = request
-            && claim.waits
-            && !self.is_at_its_limit(by)
-            && *self.rest(side, &claim.key) == Some(now)
-        {
-            return broken(Property::Turns, "a process that used up its bound is back before others");
-        }
-        if let Request::Claim(_, claim) = request
-            && self.stands_on_lost(member, &claim.key)
-        {
-            return broken(Property::Birth, "a session claims under a guard that is lost");
-        }
-        if let Request::Claim(_, claim) = request
-            && let Some(of_session) = self.gives_back(side, member, claim)
-        {
-            return if of_session {
-                broken(Property::Tokens, "a session claims what it is giving back, and may join that")
-            } else {
-                broken(Property::Turns, "a claim overtakes its own process's release")
-            };
+        if let Request::Claim(_, claim) = request {
+            let now = self.now;
+            let rests = *self.rest(side, &claim.key) == Some(now);
+            if rests && claim.waits && !self.is_at_its_limit(by) {
+                return broken(Property::Turns, "a process that used up its bound is back before others");
+            }
+            if self.stands_on_lost(member, &claim.key) {
+                return broken(Property::Birth, "a session claims under a guard that is lost");
+            }
+            match self.gives_back(side, member, claim) {
+                Some(true) => {
+                    return broken(Property::Tokens, "a session claims what it is giving back, and may join that");
+                }
+                Some(false) => return broken(Property::Turns, "a claim overtakes its own process's release"),
+                None => {}
+            }
         }
         let Request::Renew(Batch { leases, renewals, .. }) = request else { return Ok(()) };
         let held: Vec<_> =

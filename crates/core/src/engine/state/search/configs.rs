@@ -1,5 +1,10 @@
-use super::moves::Move;
-use super::world::{Config, Fault, SeatOf, Waits};
+use super::moves::Fault;
+use super::moves::Fault::{
+    Break, Close, DropNotification, Force, ForceElsewhere, Forge, Forget, Leave, Lose, Pause, Refuse, RenewNow,
+    RepeatNotification, Restart, Twice,
+};
+use super::moves::Move::{Collect, Detach, Drop, Join, RoundTrip};
+use super::world::{Config, SeatOf, Waits};
 use crate::Mode::{Exclusive, Shared};
 
 const WAITS: SeatOf =
@@ -25,7 +30,7 @@ const PLAIN: Config = Config {
 pub(super) static EXCLUSIVE: Config = Config {
     name: "one process",
     seats: &[SeatOf { joins: 2, ..WAITS }, WAITS, SeatOf { waits: Waits::Units(2), ..WAITS }],
-    faults: &[(Fault::Leave, 1), (Fault::Lose, 1)],
+    faults: &[(Leave, 1), (Lose, 1)],
     most: 2,
     ..PLAIN
 };
@@ -39,7 +44,7 @@ pub(super) static TWO_PROCESSES: Config = Config {
         SeatOf { renew: false, waits: Waits::Units(3), ..WAITS },
         SeatOf { member: 1, joins: 2, waits: Waits::Never, ..WAITS },
     ],
-    faults: &[(Fault::Leave, 1), (Fault::Lose, 1), (Fault::Pause, 1)],
+    faults: &[(Leave, 1), (Lose, 1), (Pause, 1)],
     most: 2,
     ..PLAIN
 };
@@ -52,13 +57,7 @@ const QUEUE_OF: Config = Config {
     members: &[(0, None), (1, None)],
     queues: true,
     seats: &[WAITS, SeatOf { renew: false, ..WAITS }, SeatOf { member: 1, ..WAITS }],
-    faults: &[
-        (Fault::Leave, 1),
-        (Fault::Lose, 1),
-        (Fault::DropNotification, 1),
-        (Fault::RepeatNotification, 1),
-        (Fault::Restart, 1),
-    ],
+    faults: &[(Leave, 1), (Lose, 1), (DropNotification, 1), (RepeatNotification, 1), (Restart, 1)],
     most: 2,
     ..PLAIN
 };
@@ -66,15 +65,7 @@ const QUEUE_OF: Config = Config {
 /// The same, from where the holder is of another process, and the waiter listens.
 pub(super) static QUEUE_TOLD: Config = Config {
     name: "a store's queue that tells",
-    begins: &[
-        Move::Join(2),
-        Move::RoundTrip(0),
-        Move::Collect(2),
-        Move::Join(0),
-        Move::RoundTrip(0),
-        Move::RoundTrip(0),
-        Move::RoundTrip(0),
-    ],
+    begins: &[Join(2), RoundTrip(0), Collect(2), Join(0), RoundTrip(0), RoundTrip(0), RoundTrip(0)],
     ..QUEUE_OF
 };
 
@@ -82,7 +73,7 @@ pub(super) static SHARED: Config = Config {
     name: "readers",
     members: &[(0, None), (1, None)],
     seats: &[READS, SeatOf { joins: 2, ..READS }, SeatOf { member: 1, ..READS }, WAITS],
-    faults: &[(Fault::Leave, 1), (Fault::Lose, 1), (Fault::Forget, 1)],
+    faults: &[(Leave, 1), (Lose, 1), (Forget, 1)],
     most: 1,
     ..PLAIN
 };
@@ -92,7 +83,7 @@ pub(super) static SESSIONS: Config = Config {
     members: &[(0, Some(1)), (0, Some(2))],
     notifies: false,
     seats: &[WAITS, SeatOf { joins: 2, ..WAITS }, SeatOf { member: 1, ..WAITS }],
-    faults: &[(Fault::Leave, 1), (Fault::Lose, 1), (Fault::Forget, 1), (Fault::Refuse, 1)],
+    faults: &[(Leave, 1), (Lose, 1), (Forget, 1), (Refuse, 1)],
     most: 1,
     ..PLAIN
 };
@@ -103,7 +94,7 @@ pub(super) static ONE_SESSION: Config = Config {
     members: &[(0, Some(1)), (0, Some(1))],
     notifies: false,
     seats: &[SeatOf { joins: 2, ..WAITS }, SeatOf { member: 1, ..WAITS }],
-    faults: &[(Fault::Lose, 1), (Fault::Forget, 1), (Fault::Break, 1), (Fault::Pause, 1)],
+    faults: &[(Lose, 1), (Forget, 1), (Break, 1), (Pause, 1)],
     most: 2,
     ..PLAIN
 };
@@ -112,13 +103,7 @@ pub(super) static LOSSY: Config = Config {
     name: "a lossy store",
     members: &[(0, None), (1, None)],
     seats: &[WAITS, WAITS, SeatOf { member: 1, ..WAITS }],
-    faults: &[
-        (Fault::Lose, 2),
-        (Fault::Refuse, 1),
-        (Fault::Break, 1),
-        (Fault::Forget, 1),
-        (Fault::DropNotification, 1),
-    ],
+    faults: &[(Lose, 2), (Refuse, 1), (Break, 1), (Forget, 1), (DropNotification, 1)],
     most: 2,
     ..PLAIN
 };
@@ -127,13 +112,7 @@ pub(super) static ENDS: Config = Config {
     name: "ends by others",
     members: &[(0, None), (1, None)],
     seats: &[SeatOf { cap: Some(2), ..WAITS }, WAITS, SeatOf { member: 1, ..WAITS }],
-    faults: &[
-        (Fault::Detach, 1),
-        (Fault::Force, 1),
-        (Fault::ForceElsewhere, 1),
-        (Fault::Close, 1),
-        (Fault::RenewNow, 1),
-    ],
+    faults: &[(Fault::Detach, 1), (Force, 1), (ForceElsewhere, 1), (Close, 1), (RenewNow, 1)],
     most: 2,
     ..PLAIN
 };
@@ -145,16 +124,8 @@ const ATTACHES_OF: Config = Config {
     name: "a detached lock",
     members: &[(0, None), (1, None)],
     seats: &[WAITS, SeatOf { joins: 2, ..WAITS }, SeatOf { member: 1, joins: 2, ..WAITS }],
-    begins: &[Move::Join(0), Move::RoundTrip(0), Move::Collect(0), Move::Detach(0)],
-    faults: &[
-        (Fault::Detach, 1),
-        (Fault::Lose, 1),
-        (Fault::Refuse, 1),
-        (Fault::Leave, 1),
-        (Fault::Close, 1),
-        (Fault::ForceElsewhere, 1),
-        (Fault::Pause, 1),
-    ],
+    begins: &[Join(0), RoundTrip(0), Collect(0), Detach(0)],
+    faults: &[(Fault::Detach, 1), (Lose, 1), (Refuse, 1), (Leave, 1), (Close, 1), (ForceElsewhere, 1), (Pause, 1)],
     most: 3,
     ..PLAIN
 };
@@ -165,49 +136,37 @@ pub(super) static DETACHED_IN_LINE: Config = Config {
     queues: true,
     seats: &[WAITS, SeatOf { member: 1, ..WAITS }],
     begins: &[],
-    faults: &[(Fault::Lose, 1), (Fault::Detach, 1)],
+    faults: &[(Lose, 1), (Fault::Detach, 1)],
     ..ATTACHES_OF
 };
 
 /// Two who ask for it, and nothing goes wrong.
-static ATTACHES_IN_PEACE: Config = Config {
-    name: "a detached lock in peace",
-    faults: &[(Fault::Detach, 1), (Fault::Leave, 1)],
-    most: 2,
-    ..ATTACHES_OF
-};
+static ATTACHES_IN_PEACE: Config =
+    Config { name: "a detached lock in peace", faults: &[(Fault::Detach, 1), (Leave, 1)], most: 2, ..ATTACHES_OF };
 
 /// A writer that goes on as a reader, beside a reader and a writer elsewhere.
 pub(super) static DOWNGRADES: Config = Config {
     name: "a writer that goes on as a reader",
     members: &[(0, None), (1, None)],
     seats: &[WAITS, READS, SeatOf { member: 1, ..WAITS }],
-    begins: &[Move::Join(0), Move::RoundTrip(0), Move::Collect(0)],
-    faults: &[
-        (Fault::Downgrade, 1),
-        (Fault::Lose, 1),
-        (Fault::Refuse, 1),
-        (Fault::Leave, 1),
-        (Fault::Close, 1),
-        (Fault::ForceElsewhere, 1),
-        (Fault::Pause, 1),
-    ],
+    begins: &[Join(0), RoundTrip(0), Collect(0)],
+    faults: &[(Fault::Downgrade, 1), (Lose, 1), (Refuse, 1), (Leave, 1), (Close, 1), (ForceElsewhere, 1), (Pause, 1)],
     most: 3,
     ..PLAIN
 };
 
 /// Two callers of one process.
-static PAIR: Config = Config { name: "a pair", seats: &[WAITS, WAITS], faults: &[(Fault::Twice, 1)], most: 1, ..PLAIN };
+static PAIR: Config = Config { name: "a pair", seats: &[WAITS, WAITS], faults: &[(Twice, 1)], most: 1, ..PLAIN };
 
 /// More than the bound of hand-offs allows.
 static LINE: Config = Config { name: "a line", handoffs: 1, seats: &[WAITS, WAITS, WAITS], depth: 30, ..PLAIN };
 
 /// Nobody renews, and answers come late.
-static ALONE: Config = Config { name: "alone", seats: &[WAITS], faults: &[(Fault::Lose, 1)], most: 1, ..PLAIN };
+static ALONE: Config = Config { name: "alone", seats: &[WAITS], faults: &[(Lose, 1)], most: 1, ..PLAIN };
 
 /// A guard that asks for renewals itself.
 static RENEWS: Config =
-    Config { name: "asks for renewals", seats: &[WAITS], faults: &[(Fault::RenewNow, 2)], most: 2, ..PLAIN };
+    Config { name: "asks for renewals", seats: &[WAITS], faults: &[(RenewNow, 2)], most: 2, ..PLAIN };
 
 /// Two processes with one caller each.
 const RIVALS: Config = Config {
@@ -217,13 +176,8 @@ const RIVALS: Config = Config {
     ..PLAIN
 };
 
-static RIVALS_IN_LINE: Config = Config {
-    name: "rivals in the store's line",
-    queues: true,
-    faults: &[(Fault::Lose, 1), (Fault::Forge, 1)],
-    most: 1,
-    ..RIVALS
-};
+static RIVALS_IN_LINE: Config =
+    Config { name: "rivals in the store's line", queues: true, faults: &[(Lose, 1), (Forge, 1)], most: 1, ..RIVALS };
 
 /// A reader who comes later, and a store with a line that nobody hears of.
 static READERS_IN_LINE: Config = Config {
@@ -232,18 +186,8 @@ static READERS_IN_LINE: Config = Config {
     queues: true,
     notifies: false,
     seats: &[READS, READS, SeatOf { member: 1, ..READS }, SeatOf { member: 2, ..WAITS }],
-    begins: &[
-        Move::Join(3),
-        Move::RoundTrip(0),
-        Move::Collect(3),
-        Move::Join(0),
-        Move::RoundTrip(0),
-        Move::Join(2),
-        Move::RoundTrip(0),
-        Move::Drop(3),
-        Move::RoundTrip(0),
-    ],
-    faults: &[(Fault::Pause, 1)],
+    begins: &[Join(3), RoundTrip(0), Collect(3), Join(0), RoundTrip(0), Join(2), RoundTrip(0), Drop(3), RoundTrip(0)],
+    faults: &[(Pause, 1)],
     most: 1,
     ..PLAIN
 };
@@ -252,7 +196,7 @@ static READERS_IN_LINE: Config = Config {
 pub(super) static READER_AND_WRITER: Config = READER_AND_WRITER_OF;
 
 const READER_AND_WRITER_OF: Config =
-    Config { name: "a reader and a writer", seats: &[READS, WAITS], faults: &[(Fault::Forget, 1)], most: 1, ..PLAIN };
+    Config { name: "a reader and a writer", seats: &[READS, WAITS], faults: &[(Forget, 1)], most: 1, ..PLAIN };
 
 pub(super) static READER_AND_TRY: Config =
     Config { seats: &[READS, SeatOf { waits: Waits::Never, ..WAITS }], ..READER_AND_WRITER_OF };
@@ -268,22 +212,15 @@ static READERS: Config = Config {
 static WISHES: Config = Config {
     name: "different wishes",
     seats: &[WAITS, SeatOf { renew: false, ..WAITS }],
-    faults: &[(Fault::Leave, 1)],
+    faults: &[(Leave, 1)],
     most: 1,
     ..PLAIN
 };
 
-static FORCED: Config = Config {
-    name: "released by force",
-    seats: &[WAITS, WAITS],
-    faults: &[(Fault::Force, 1)],
-    most: 1,
-    handoffs: 0,
-    ..PLAIN
-};
+static FORCED: Config =
+    Config { name: "released by force", seats: &[WAITS, WAITS], faults: &[(Force, 1)], most: 1, handoffs: 0, ..PLAIN };
 
-static CLOSED: Config =
-    Config { name: "closed", seats: &[WAITS, WAITS], faults: &[(Fault::Close, 1)], most: 1, ..PLAIN };
+static CLOSED: Config = Config { name: "closed", seats: &[WAITS, WAITS], faults: &[(Close, 1)], most: 1, ..PLAIN };
 
 static SESSION: Config = SESSION_OF;
 
@@ -292,7 +229,7 @@ const SESSION_OF: Config = Config {
     members: &[(0, Some(1))],
     notifies: false,
     seats: &[WAITS, SeatOf { cap: Some(1), ..WAITS }],
-    faults: &[(Fault::Forget, 1), (Fault::Lose, 1)],
+    faults: &[(Forget, 1), (Lose, 1)],
     most: 1,
     ..PLAIN
 };
@@ -301,7 +238,7 @@ const SESSION_OF: Config = Config {
 static LEVEL_LEFT: Config = Config {
     name: "a level that is left",
     seats: &[SeatOf { cap: Some(1), ..WAITS }, WAITS],
-    faults: &[(Fault::Break, 1)],
+    faults: &[(Break, 1)],
     ..SESSION_OF
 };
 
@@ -331,15 +268,15 @@ const MANY: Config = Config {
     keys: 2,
     members: &[(0, None), (1, None)],
     faults: &[
-        (Fault::Leave, 12),
-        (Fault::Lose, 8),
-        (Fault::Refuse, 4),
-        (Fault::Break, 2),
-        (Fault::Pause, 8),
-        (Fault::DropNotification, 6),
-        (Fault::RepeatNotification, 6),
-        (Fault::Forget, 2),
-        (Fault::RenewNow, 6),
+        (Leave, 12),
+        (Lose, 8),
+        (Refuse, 4),
+        (Break, 2),
+        (Pause, 8),
+        (DropNotification, 6),
+        (RepeatNotification, 6),
+        (Forget, 2),
+        (RenewNow, 6),
     ],
     most: 24,
     depth: 0,
@@ -380,13 +317,13 @@ static IN_LINE: Config = Config { name: "a store's queue, often", queues: true, 
 static OF_READERS: Config = Config {
     name: "readers, often",
     faults: &[
-        (Fault::Leave, 12),
-        (Fault::Lose, 8),
-        (Fault::Refuse, 4),
-        (Fault::Break, 2),
-        (Fault::Pause, 8),
-        (Fault::Forget, 2),
-        (Fault::RenewNow, 6),
+        (Leave, 12),
+        (Lose, 8),
+        (Refuse, 4),
+        (Break, 2),
+        (Pause, 8),
+        (Forget, 2),
+        (RenewNow, 6),
         (Fault::Downgrade, 12),
     ],
     seats: &[
@@ -440,14 +377,6 @@ static OF_ONE_SESSION: Config = Config {
 static OF_ENDS: Config = Config {
     name: "ends by others, often",
     seats: &[OFTEN, SeatOf { cap: Some(2), ..OFTEN }, SeatOf { member: 1, ..OFTEN }, OFTEN_ELSE],
-    faults: &[
-        (Fault::Detach, 4),
-        (Fault::Force, 3),
-        (Fault::ForceElsewhere, 3),
-        (Fault::Close, 1),
-        (Fault::Leave, 8),
-        (Fault::Twice, 4),
-        (Fault::Pause, 4),
-    ],
+    faults: &[(Fault::Detach, 4), (Force, 3), (ForceElsewhere, 3), (Close, 1), (Leave, 8), (Twice, 4), (Pause, 4)],
     ..MANY
 };

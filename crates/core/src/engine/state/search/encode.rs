@@ -2,31 +2,39 @@
 //!
 //! Every field is named, so that a new one is not forgotten.
 
+use std::collections::VecDeque;
 use std::time::Duration;
 
-use super::super::event::{Batch, BatchId, LeaseId, Request, RequestId};
-use super::store::{self, Holder, Store};
-use super::world::{Answer, Asks, At, CellState, Flight, Seat, UNIT, Wants, World, number_of};
+use smallvec::SmallVec;
+
+use super::super::event::{Batch, BatchId, Request, RequestId};
+use super::super::waiter::Changes;
+use super::store::{Holder, QueueEntry, Store};
+use super::world::{Answer, Asks, At, CellState, Flight, Handle, Seat, UNIT, Wants, World, number_of};
 use crate::clock::Moment;
-use crate::{Attempt, Claim, Error, ErrorKind, LeaseStatus, Notification, OwnerId, Renewal, SessionId};
+use crate::{
+    Attempt, Claim, Error, ErrorKind, GrantRef, LeaseStatus, Mode, Notification, OwnerId, Renewal, Result, SessionId,
+};
 
 /// The kinds of numbers of which only the order counts, above the numbers themselves.
 const KINDS: u64 = 0xff << 56;
 const ID: u64 = 1 << 56;
 const OWNER: u64 = 4 << 56;
 const EPOCH: u64 = 5 << 56;
-pub(super) const HANDLE: u64 = 6 << 56;
-pub(super) const CELL: u64 = 7 << 56;
+const HANDLE: u64 = 6 << 56;
+const CELL: u64 = 7 << 56;
 
 pub(super) struct Encoder {
     pub(super) now: Moment,
-    pub(super) side: u64,
+    side: u64,
+    /// Of the key that is encoded.
+    pub(super) changes: Changes,
     words: Vec<u64>,
 }
 
 /// A number that stands for a situation.
 pub(super) fn fingerprint(world: &World) -> u128 {
-    let mut encoder = Encoder { now: world.now, side: 0, words: Vec::with_capacity(512) };
+    let mut encoder = Encoder { now: world.now, side: 0, changes: Changes::default(), words: Vec::with_capacity(512) };
     encoder.world(world);
     let words = encoder.words;
     let mut ranked: Vec<u64> = words.iter().copied().filter(|word| word & KINDS != 0).collect();
@@ -54,42 +62,168 @@ fn mix(one: u64, other: u64) -> u64 {
     folded.wrapping_add(one.rotate_left(29))
 }
 
+pub(super) trait Encode {
+    fn encode(&self, to: &mut Encoder);
+}
+
+/// The fields of types in their order, each as it is or as what a function makes of it, and behind `;` those that tell nothing.
+macro_rules! encoded {
+    ($($type:ident $(<$($of:ty),*>)? { $($field:ident $(as $how:path)?),* $(; $($left_out:ident),*)? })*) => {$(
+        impl Encode for $type $(<$($of),*>)? {
+            fn encode(&self, to: &mut Encoder) {
+                let $type { $($field,)* $($($left_out: _,)*)? } = self;
+                $(encoded!(@ to $field $($how)?);)*
+            }
+        }
+    )*};
+    (@ $to:ident $field:ident) => { $field.encode($to) };
+    (@ $to:ident $field:ident $how:path) => { $how(*$field).encode($to) };
+}
+pub(super) use encoded;
+
+encoded! {
+    Claim { owner, mode, ttl, waits, lost as epochs; key, label, reason }
+    GrantRef { owner, mode, epoch as epochs; key }
+    Renewal { grant, ttl }
+    Batch { id, sent_at as Past, leases, renewals; keys, within }
+    Store { holders, queue, newest as Epoch, forced; keys }
+    Holder { key, owner, session, mode, epoch as Epoch, ends }
+    QueueEntry { key, owner, mode, lease, until }
+    CellState { side, id as Cell, limit, end }
+}
+
+/// A number of which only the order counts.
+pub(super) struct Id(pub(super) u64);
+#[derive(Clone, Copy)]
+pub(super) struct Epoch(pub(super) u64);
+pub(super) struct Cell(pub(super) u32);
+
+pub(super) fn epochs(epoch: Option<u64>) -> Option<Epoch> {
+    epoch.map(Epoch)
+}
+
+/// A moment that is past; others are those to come.
+pub(super) struct Past(pub(super) Moment);
+
+#[allow(clippy::cast_possible_truncation, reason = "a few seconds")]
+fn steps(length: Duration) -> u64 {
+    length.as_nanos().div_ceil(UNIT.as_nanos()) as u64
+}
+
+/// What is one word, and which.
+macro_rules! words {
+    ($($type:ty: $word:expr;)*) => {$(
+        impl Encode for $type {
+            fn encode(&self, to: &mut Encoder) {
+                let word: fn(&Self, &Encoder) -> u64 = $word;
+                to.put(word(self, to));
+            }
+        }
+    )*};
+}
+pub(super) use words;
+
+words! {
+    bool: |flag, _| u64::from(*flag);
+    u8: |number, _| u64::from(*number);
+    u16: |number, _| u64::from(*number);
+    u64: |number, _| *number;
+    usize: |number, _| *number as u64;
+    Id: |id, to| to.id(id.0);
+    RequestId: |id, to| to.id(id.1);
+    BatchId: |id, to| to.id(id.0.get());
+    OwnerId: |owner, _| OWNER | number_of(*owner);
+    Epoch: |epoch, _| EPOCH | epoch.0.min(!KINDS);
+    Handle: |handle, _| HANDLE | u64::from(handle.0);
+    Cell: |cell, _| CELL | u64::from(cell.0);
+    Past: |moment, to| steps(to.now.since(moment.0)).min(6);
+    // How many steps of time from now; what is past is past.
+    Moment: |moment, to| match *moment {
+        Moment::NEVER => 200,
+        moment if moment == Moment::default() => 201,
+        moment => steps(moment.since(to.now)).min(100),
+    };
+    Duration: |length, _| steps(*length).min(100);
+    Mode: |mode, _| u64::from(*mode == Mode::Shared);
+    SessionId: |session, _| session.0;
+    LeaseStatus: |held, _| 50 + *held as u64;
+    Error: |error, _| match error.kind() {
+        ErrorKind::Unavailable => 40,
+        ErrorKind::Indeterminate => 41,
+        ErrorKind::Backend => 42,
+        ErrorKind::Closed => 43,
+        ErrorKind::Lost(_) => 44,
+        _ => 45,
+    };
+}
+
+impl<T: Encode> Encode for &T {
+    fn encode(&self, to: &mut Encoder) {
+        (*self).encode(to);
+    }
+}
+
+impl<A: Encode, B: Encode> Encode for (A, B) {
+    fn encode(&self, to: &mut Encoder) {
+        self.0.encode(to);
+        self.1.encode(to);
+    }
+}
+
+impl<T: Encode> Encode for Option<T> {
+    fn encode(&self, to: &mut Encoder) {
+        match self {
+            None => to.put(9),
+            Some(value) => (10_u64, value).encode(to),
+        }
+    }
+}
+
+impl<T: Encode> Encode for Result<T> {
+    fn encode(&self, to: &mut Encoder) {
+        match self {
+            Ok(value) => value.encode(to),
+            Err(error) => error.encode(to),
+        }
+    }
+}
+
+impl<T: Encode> Encode for Vec<T> {
+    fn encode(&self, to: &mut Encoder) {
+        to.list(self);
+    }
+}
+
+impl<T: Encode> Encode for VecDeque<T> {
+    fn encode(&self, to: &mut Encoder) {
+        to.list(self);
+    }
+}
+
+impl<T: Encode> Encode for SmallVec<[T; 1]> {
+    fn encode(&self, to: &mut Encoder) {
+        to.list(self);
+    }
+}
+
 impl Encoder {
     pub(super) fn put(&mut self, word: u64) {
         self.words.push(word);
     }
 
-    pub(super) fn flag(&mut self, flag: bool) {
-        self.put(u64::from(flag));
+    pub(super) fn id(&self, id: u64) -> u64 {
+        (ID * (1 + self.side)) | id
     }
 
-    pub(super) fn count(&mut self, count: usize) {
-        self.put(count as u64);
+    pub(super) fn all(&mut self, fields: &[&dyn Encode]) {
+        fields.iter().for_each(|field| field.encode(self));
     }
 
-    pub(super) fn id(&mut self, id: u64) {
-        self.put((ID * (1 + self.side)) | id);
+    pub(super) fn list<T: Encode>(&mut self, list: impl IntoIterator<Item = T>) {
+        self.list_of(list, |to, value| value.encode(to));
     }
 
-    pub(super) fn owner(&mut self, owner: OwnerId) {
-        self.put(OWNER | number_of(owner));
-    }
-
-    pub(super) fn epoch(&mut self, epoch: u64) {
-        self.put(EPOCH | epoch.min(!KINDS));
-    }
-
-    pub(super) fn option<T>(&mut self, option: Option<T>, put: impl FnOnce(&mut Self, T)) {
-        match option {
-            None => self.put(9),
-            Some(value) => {
-                self.put(10);
-                put(self, value);
-            }
-        }
-    }
-
-    pub(super) fn list<T>(&mut self, list: impl IntoIterator<Item = T>, mut put: impl FnMut(&mut Self, T)) {
+    pub(super) fn list_of<T>(&mut self, list: impl IntoIterator<Item = T>, mut put: impl FnMut(&mut Self, T)) {
         let at = self.words.len();
         self.put(0);
         let mut count = 0;
@@ -98,30 +232,6 @@ impl Encoder {
             count += 1;
         }
         self.words[at] = count;
-    }
-
-    /// How many steps of time from now; what is past is past.
-    pub(super) fn future(&mut self, moment: Moment) {
-        self.put(match moment {
-            Moment::NEVER => 200,
-            moment if moment == Moment::default() => 201,
-            moment => Self::steps(moment.since(self.now)).min(100),
-        });
-    }
-
-    pub(super) fn past(&mut self, moment: Moment) {
-        let age = Self::steps(self.now.since(moment));
-        self.put(age.min(6));
-    }
-
-    pub(super) fn length(&mut self, length: Duration) {
-        let steps = Self::steps(length);
-        self.put(steps.min(100));
-    }
-
-    #[allow(clippy::cast_possible_truncation, reason = "a few seconds")]
-    fn steps(length: Duration) -> u64 {
-        length.as_nanos().div_ceil(UNIT.as_nanos()) as u64
     }
 
     fn world(&mut self, world: &World) {
@@ -153,272 +263,135 @@ impl Encoder {
             busy: _,
             seen: _,
         } = world;
-        self.list(sides.iter().enumerate(), |to, (side, state)| {
+        self.list_of(sides.iter().enumerate(), |to, (side, state)| {
             to.side = side as u64;
-            to.state(state);
+            state.encode(to);
         });
-        self.list(closed, |to, closed| to.flag(*closed));
-        self.list(seats.iter().enumerate(), |to, (index, seat)| {
+        closed.encode(self);
+        self.list_of(seats.iter().enumerate(), |to, (index, seat)| {
             to.side = world.side_of(index) as u64;
-            to.seat(seat);
+            seat.encode(to);
         });
         let mut flights: Vec<_> = flights.iter().collect();
         flights.sort_by_key(|flight| (flight.side, flight.unheard, flight.asks.order()));
-        self.list(flights, Self::flight);
+        flights.encode(self);
         let mut notifications: Vec<_> = notifications.iter().collect();
         notifications.sort_by_key(|(side, request, notification)| (*side, request.1, format_of(*notification)));
-        self.list(notifications, |to, (side, request, notification)| {
+        self.list_of(notifications, |to, (side, request, notification)| {
             to.side = *side as u64;
-            to.id(request.1);
-            to.notification(*notification);
+            to.all(&[request, notification]);
         });
-        self.list(subscribed, |to, (side, request)| {
+        self.list_of(subscribed, |to, (side, request)| {
             to.side = *side as u64;
-            to.id(request.1);
+            request.encode(to);
         });
-        self.store(store);
-        self.list(cells, Self::cell);
-        self.list(evicted, |to, owner| to.owner(*owner));
+        self.all(&[store, cells, evicted]);
         let answered = |epoch: u64| {
             let granted = |flight: &Flight| matches!(flight.answer, Some(Answer::Claim(Ok(Attempt::Granted { epoch: Some(of) }))) if of == epoch);
             world.flights.iter().any(granted)
         };
         let may_be_given = |epoch: u64| store.holders.iter().any(|holder| holder.epoch == epoch) || answered(epoch);
-        self.list(lost.iter().filter(|(_, epoch)| may_be_given(*epoch)), |to, (member, epoch)| {
-            to.put(*member as u64);
-            to.epoch(*epoch);
-        });
-        self.list(sessions.iter().filter(|(epoch, _)| may_be_given(*epoch)), |to, (epoch, session)| {
-            to.epoch(*epoch);
-            to.put(session.0);
-        });
+        let lost = lost.iter().filter(|(_, epoch)| may_be_given(*epoch));
+        self.list(lost.map(|(member, epoch)| (*member, Epoch(*epoch))));
+        let sessions = sessions.iter().filter(|(epoch, _)| may_be_given(*epoch));
+        self.list(sessions.map(|(epoch, session)| (Epoch(*epoch), *session)));
         // What was handed out counts for those who wait, or come, and for what is held.
-        let newest = tokens.iter().max();
-        self.option(newest, |to, token| {
-            to.epoch(token.0);
-            to.put(u64::from(token.1));
-        });
+        let token = |token: &(u64, u16)| (Epoch(token.0), token.1);
+        tokens.iter().max().map(token).encode(self);
         let may_come_again = |token: &&(u64, u16)| store.holders.iter().any(|holder| holder.epoch == token.0);
         let mut tokens: Vec<_> = tokens.iter().filter(may_come_again).collect();
         tokens.sort_unstable();
-        self.list(tokens, |to, token| {
-            to.epoch(token.0);
-            to.put(u64::from(token.1));
-        });
-        self.option(detached_lock.as_ref(), |to, (grant, number)| {
-            to.grant(grant);
-            to.put(u64::from(*number));
-        });
+        self.list(tokens.into_iter().map(token));
+        detached_lock.encode(self);
         let in_store = |owner: &&OwnerId| store.holders.iter().any(|holder| holder.owner == **owner);
-        self.list(detached.iter().filter(in_store), |to, owner| to.owner(*owner));
-        self.list(attached, |to, owner| to.owner(*owner));
-        self.list(rests, |to, rest| to.flag(*rest == Some(world.now)));
-        self.list(left, |to, left| to.put(u64::from(*left)));
-        self.put(u64::from(*most));
-        self.flag(*refused);
-        self.flag(*faulted);
+        self.list(detached.iter().filter(in_store));
+        attached.encode(self);
+        self.list(rests.iter().map(|rest| *rest == Some(world.now)));
+        self.list(left);
+        self.all(&[most, refused, faulted]);
     }
+}
 
-    fn seat(&mut self, seat: &Seat) {
-        let Seat { joins, handle, at } = seat;
-        self.put(u64::from(*joins));
-        self.put(HANDLE | u64::from(handle.0));
+impl Encode for Seat {
+    fn encode(&self, to: &mut Encoder) {
+        let Self { joins, handle, at } = self;
+        to.all(&[joins, handle]);
         match at {
-            At::Away => self.put(0),
+            At::Away => to.put(0),
             At::Waiting { id, limit, times_up, offer, called, floor, wants } => {
-                self.put(1);
-                self.id(id.0);
-                self.future(*limit);
-                self.flag(*times_up);
-                self.flag(*called);
-                self.option(offer.as_ref(), |to, offer| to.guard(&offer.guard));
-                self.epoch(floor.0);
-                self.put(u64::from(floor.1));
+                let offered = offer.as_ref().map(|offer| &offer.guard);
+                to.all(&[&1_u64, id, limit, times_up, called, &offered, &Epoch(floor.0), &floor.1]);
                 match wants {
-                    Wants::Key => self.put(0),
-                    Wants::Detached(owner) => {
-                        self.put(1);
-                        self.owner(*owner);
-                    }
-                    Wants::Downgrade => self.put(2),
+                    Wants::Key => to.put(0),
+                    Wants::Detached(owner) => (1_u64, owner).encode(to),
+                    Wants::Downgrade => to.put(2),
                 }
             }
             At::Holding { guard, owner, mode, cell, epoch } => {
-                self.put(2);
-                self.guard(guard);
-                self.owner(*owner);
-                self.mode(*mode);
-                self.put(CELL | u64::from(*cell));
-                self.epoch(*epoch);
+                to.all(&[&2_u64, guard, owner, mode, &Cell(*cell), &Epoch(*epoch)]);
             }
         }
     }
+}
 
-    fn flight(&mut self, flight: &Flight) {
-        let Flight { side, member, asks, by, answer, unheard } = flight;
-        self.side = *side as u64;
-        self.count(*member);
+impl Encode for Flight {
+    fn encode(&self, to: &mut Encoder) {
+        let Self { side, member, asks, by, answer, unheard } = self;
+        to.side = *side as u64;
+        member.encode(to);
         match asks {
-            Asks::Store(request) => self.request(request),
-            Asks::Force(_, leases) => self.list(leases, |to, lease| to.id(lease.0)),
+            Asks::Store(request) => request.encode(to),
+            Asks::Force(_, leases) => leases.encode(to),
         }
-        self.option(*by, |to, by| to.put(HANDLE | u64::from(by.0)));
-        self.option(answer.as_ref(), Self::answer);
-        self.flag(*unheard);
+        to.all(&[by, answer, unheard]);
     }
+}
 
-    fn request(&mut self, request: &Request) {
-        match request {
-            Request::Claim(RequestId(_, id), claim) => {
-                self.put(20);
-                self.id(*id);
-                self.asked(claim);
-            }
-            Request::Downgrade(RequestId(_, id), writer, claim) => {
-                self.put(25);
-                self.id(*id);
-                self.grant(writer);
-                self.asked(claim);
-            }
-            Request::Release(RequestId(_, id), grant) => {
-                self.put(21);
-                self.id(*id);
-                self.grant(grant);
-            }
-            Request::TakeOver(RequestId(_, id), grant, owner, ttl) => {
-                self.put(24);
-                self.id(*id);
-                self.grant(grant);
-                self.owner(*owner);
-                self.length(*ttl);
-            }
-            Request::Renew(Batch { id: BatchId(id), sent_at, leases, keys: _, renewals, within: _ }) => {
-                self.put(22);
-                self.id(id.get());
-                self.past(*sent_at);
-                self.list(leases, |to, LeaseId(lease)| to.id(*lease));
-                self.list(renewals, |to, Renewal { grant, ttl }| {
-                    to.grant(grant);
-                    to.length(*ttl);
-                });
-            }
-            Request::Subscribe(RequestId(_, id), _) => {
-                self.put(23);
-                self.id(*id);
+impl Encode for Request {
+    fn encode(&self, to: &mut Encoder) {
+        match self {
+            Self::Claim(id, claim) => to.all(&[&20_u64, id, claim]),
+            Self::Release(id, grant) => to.all(&[&21_u64, id, grant]),
+            Self::Renew(batch) => to.all(&[&22_u64, batch]),
+            Self::Subscribe(id, _) => to.all(&[&23_u64, id]),
+            Self::TakeOver(id, grant, owner, ttl) => to.all(&[&24_u64, id, grant, owner, ttl]),
+            Self::Downgrade(id, writer, claim) => to.all(&[&25_u64, id, writer, claim]),
+        }
+    }
+}
+
+impl Encode for Answer {
+    fn encode(&self, to: &mut Encoder) {
+        match self {
+            Self::Claim(attempt) | Self::TakeOver(attempt) => attempt.encode(to),
+            Self::Release(held) => held.encode(to),
+            Self::Renew(answers) => answers.encode(to),
+            Self::Subscribe(begun) => begun.encode(to),
+            Self::Force => to.put(30),
+        }
+    }
+}
+
+impl Encode for Attempt {
+    fn encode(&self, to: &mut Encoder) {
+        match self {
+            Self::Granted { epoch } => to.all(&[&1_u64, &epochs(*epoch)]),
+            Self::Busy { retry_in } => to.all(&[&2_u64, retry_in]),
+            Self::HeldBy { session, retry_in } => to.all(&[&3_u64, session, retry_in]),
+            Self::Queued { epoch_of_holder, latest_epoch, retry_in, notifies, lease } => {
+                to.all(&[&4_u64, &epochs(*epoch_of_holder), &epochs(*latest_epoch), retry_in, notifies, lease]);
             }
         }
     }
+}
 
-    fn asked(&mut self, claim: &Claim) {
-        let Claim { key: _, owner, mode, ttl, waits, label: _, reason: _, lost } = claim;
-        self.owner(*owner);
-        self.mode(*mode);
-        self.length(*ttl);
-        self.flag(*waits);
-        self.option(*lost, Self::epoch);
-    }
-
-    fn answer(&mut self, answer: &Answer) {
-        match answer {
-            Answer::Claim(attempt) | Answer::TakeOver(attempt) => {
-                self.result(attempt.as_ref(), |to, attempt| match *attempt {
-                    Attempt::Granted { epoch } => {
-                        to.put(1);
-                        to.option(epoch, Self::epoch);
-                    }
-                    Attempt::Busy { retry_in } => {
-                        to.put(2);
-                        to.option(retry_in, Self::length);
-                    }
-                    Attempt::HeldBy { session: SessionId(session), retry_in } => {
-                        to.put(3);
-                        to.put(session);
-                        to.option(retry_in, Self::length);
-                    }
-                    Attempt::Queued { epoch_of_holder, latest_epoch, retry_in, notifies, lease } => {
-                        to.put(4);
-                        to.option(epoch_of_holder, Self::epoch);
-                        to.option(latest_epoch, Self::epoch);
-                        to.length(retry_in);
-                        to.flag(notifies);
-                        to.length(lease);
-                    }
-                });
-            }
-            Answer::Release(held) => self.result(held.as_ref(), |to, held| to.held(*held)),
-            Answer::Renew(answers) => {
-                self.list(answers, |to, held| to.result(held.as_ref(), |to, held| to.held(*held)));
-            }
-            Answer::Subscribe(begun) => self.flag(*begun),
-            Answer::Force => self.put(30),
+impl Encode for Notification {
+    fn encode(&self, to: &mut Encoder) {
+        match self {
+            Self::Freed => to.put(60),
+            Self::Ended => to.put(61),
+            Self::Granted { owner, epoch } => to.all(&[&62_u64, owner, &epochs(*epoch)]),
         }
-    }
-
-    fn result<T>(&mut self, result: Result<&T, &Error>, put: impl FnOnce(&mut Self, &T)) {
-        match result {
-            Ok(value) => put(self, value),
-            Err(error) => self.error(error),
-        }
-    }
-
-    pub(super) fn error(&mut self, error: &Error) {
-        self.put(match error.kind() {
-            ErrorKind::Unavailable => 40,
-            ErrorKind::Indeterminate => 41,
-            ErrorKind::Backend => 42,
-            ErrorKind::Closed => 43,
-            ErrorKind::Lost(_) => 44,
-            _ => 45,
-        });
-    }
-
-    pub(super) fn held(&mut self, held: LeaseStatus) {
-        self.put(match held {
-            LeaseStatus::Held => 50,
-            LeaseStatus::NotHeld => 51,
-            LeaseStatus::ForceReleased => 52,
-        });
-    }
-
-    pub(super) fn notification(&mut self, notification: Notification) {
-        match notification {
-            Notification::Freed => self.put(60),
-            Notification::Ended => self.put(61),
-            Notification::Granted { owner, epoch } => {
-                self.put(62);
-                self.owner(owner);
-                self.option(epoch, Self::epoch);
-            }
-        }
-    }
-
-    fn store(&mut self, store: &Store) {
-        let Store { holders, queue, keys: _, newest, forced } = store;
-        self.list(holders, |to, Holder { key, owner, session, mode, epoch, ends }| {
-            to.put(u64::from(*key));
-            to.owner(*owner);
-            to.option(*session, |to, session| to.put(session.0));
-            to.mode(*mode);
-            to.epoch(*epoch);
-            to.future(*ends);
-        });
-        self.list(queue, |to, store::QueueEntry { key, owner, mode, lease, until }| {
-            to.put(u64::from(*key));
-            to.owner(*owner);
-            to.mode(*mode);
-            to.length(*lease);
-            to.future(*until);
-        });
-        self.epoch(*newest);
-        self.list(forced, |to, owner| to.owner(*owner));
-    }
-
-    fn cell(&mut self, cell: &CellState) {
-        let CellState { side, id, limit, end } = cell;
-        self.count(*side);
-        self.put(CELL | u64::from(*id));
-        self.future(*limit);
-        self.option(*end, Self::end);
     }
 }
 

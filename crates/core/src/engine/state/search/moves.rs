@@ -1,5 +1,41 @@
 //! The steps of a history.
 
+/// What the adversary may do, each so many times.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Fault {
+    /// An answer is lost; what was asked for may be done late.
+    Lose,
+    /// A request is refused for the moment.
+    Refuse,
+    /// A request is refused for good.
+    Break,
+    /// A caller leaves.
+    Leave,
+    Detach,
+    Downgrade,
+    /// Somebody of this engine releases by force.
+    Force,
+    /// Somebody of elsewhere does.
+    ForceElsewhere,
+    /// The store loses the lock.
+    Forget,
+    /// And its line.
+    Restart,
+    Close,
+    /// A notification is lost, or comes twice.
+    DropNotification,
+    RepeatNotification,
+    /// Time passes and nobody looks at it.
+    Pause,
+    RenewNow,
+    /// A message from before comes now.
+    Forge,
+    /// A guard that is over acts once more.
+    Twice,
+}
+
+pub(super) const FAULTS: usize = Fault::Twice as usize + 1;
+
 /// A step. The numbers are places in the lists of the world.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Move {
@@ -41,23 +77,27 @@ pub(super) enum Move {
 }
 
 impl Move {
-    /// Whether it is the adversary's: so many of each may be.
-    pub(super) fn is_fault(self) -> bool {
-        use Move::{Answer, Attach, Collect, Deliver, Drop, Execute, Join, Release, RoundTrip, Tick, Timer, TimesUp};
-        !matches!(
-            self,
-            Join(_)
-                | Collect(_)
-                | TimesUp(_)
-                | Release(_)
-                | Drop(_)
-                | Attach(_)
-                | Execute(_)
-                | Answer(_)
-                | RoundTrip(_)
-                | Deliver(_)
-                | Tick
-                | Timer(_)
-        )
+    /// What the adversary does with it, if it is one of its: so many of each may be.
+    pub(super) fn fault(self) -> Option<Fault> {
+        Some(match self {
+            Self::Leave(_) => Fault::Leave,
+            Self::DropTwice(_) => Fault::Twice,
+            Self::Detach(_) => Fault::Detach,
+            Self::Downgrade(_) => Fault::Downgrade,
+            Self::RenewNow(_) => Fault::RenewNow,
+            Self::Lose(_) => Fault::Lose,
+            Self::Refuse(_) => Fault::Refuse,
+            Self::Break(_) => Fault::Break,
+            Self::DropNotification(_) => Fault::DropNotification,
+            Self::RepeatNotification(_) => Fault::RepeatNotification,
+            Self::Forge(_) => Fault::Forge,
+            Self::Force(_) => Fault::Force,
+            Self::ForceElsewhere => Fault::ForceElsewhere,
+            Self::Forget => Fault::Forget,
+            Self::Restart => Fault::Restart,
+            Self::Close(_) => Fault::Close,
+            Self::Pause => Fault::Pause,
+            _ => return None,
+        })
     }
 }

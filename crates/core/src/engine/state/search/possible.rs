@@ -2,7 +2,7 @@
 
 use super::super::event::Request;
 use super::moves::Move;
-use super::world::{Asks, At, Fault, World, number_of};
+use super::world::{Asks, At, World, number_of};
 use crate::Mode;
 
 #[allow(clippy::cast_possible_truncation, reason = "the lists are short")]
@@ -21,23 +21,22 @@ impl World {
             let at = small(index);
             match &flight.answer {
                 None if flight.unheard => moves.push(Move::Execute(at)),
-                None => {
-                    moves.extend([Move::RoundTrip(at), Move::Execute(at)]);
-                    self.go_wrong(at, &mut moves);
-                }
-                Some(_) => {
-                    moves.push(Move::Answer(at));
-                    moves.extend(self.may(Fault::Lose).then_some(Move::Lose(at)));
-                }
+                None => moves.extend([
+                    Move::RoundTrip(at),
+                    Move::Execute(at),
+                    Move::Lose(at),
+                    Move::Refuse(at),
+                    Move::Break(at),
+                ]),
+                Some(_) => moves.extend([Move::Answer(at), Move::Lose(at)]),
             }
         }
         for index in 0..self.notifications.len() {
             let at = small(index);
-            moves.push(Move::Deliver(at));
-            moves.extend(self.may(Fault::DropNotification).then_some(Move::DropNotification(at)));
-            moves.extend(self.may(Fault::RepeatNotification).then_some(Move::RepeatNotification(at)));
+            moves.extend([Move::Deliver(at), Move::DropNotification(at), Move::RepeatNotification(at)]);
         }
         self.moves_of_others(&mut moves);
+        moves.retain(|step| step.fault().is_none_or(|fault| self.may(fault)));
         moves
     }
 
@@ -52,15 +51,14 @@ impl World {
             At::Waiting { limit, offer, called, .. } => {
                 moves.extend((offer.is_some() || *called).then_some(Move::Collect(at)));
                 moves.extend((offer.is_none() && self.time_is_up(index)).then_some(Move::TimesUp(at)));
-                moves.extend((*limit >= self.now && self.may(Fault::Leave)).then_some(Move::Leave(at)));
+                moves.extend((*limit >= self.now).then_some(Move::Leave(at)));
             }
             At::Holding { mode, .. } => {
-                moves.extend([Move::Release(at), Move::Drop(at)]);
-                moves.extend(self.may(Fault::Twice).then_some(Move::DropTwice(at)));
-                let writes = *mode == Mode::Exclusive;
-                moves.extend((writes && self.may(Fault::Detach)).then_some(Move::Detach(at)));
-                moves.extend((writes && self.may(Fault::Downgrade)).then_some(Move::Downgrade(at)));
-                moves.extend(self.may(Fault::RenewNow).then_some(Move::RenewNow(at)));
+                moves.extend([Move::Release(at), Move::Drop(at), Move::DropTwice(at)]);
+                if *mode == Mode::Exclusive {
+                    moves.extend([Move::Detach(at), Move::Downgrade(at)]);
+                }
+                moves.push(Move::RenewNow(at));
             }
         }
     }
@@ -69,38 +67,22 @@ impl World {
         self.detached_lock.as_ref().is_some_and(|(grant, _)| grant.key == self.key_of(index))
     }
 
-    fn go_wrong(&self, at: u8, moves: &mut Vec<Move>) {
-        for (fault, step) in
-            [(Fault::Lose, Move::Lose(at)), (Fault::Refuse, Move::Refuse(at)), (Fault::Break, Move::Break(at))]
-        {
-            moves.extend(self.may(fault).then_some(step));
-        }
-    }
-
     fn moves_of_others(&self, moves: &mut Vec<Move>) {
+        let is_held = !self.store.holders.is_empty();
         for side in 0..self.sides.len() {
-            moves.extend((self.sides[side].next() <= self.now).then_some(Move::Timer(small(side))));
+            let at = small(side);
+            moves.extend((self.sides[side].next() <= self.now).then_some(Move::Timer(at)));
             let listens = self.subscribed.iter().any(|(of, _)| *of == side);
-            moves.extend(
-                (listens && !self.store.queue.is_empty() && self.may(Fault::Forge)).then_some(Move::Forge(small(side))),
-            );
-            let forces = !self.store.holders.is_empty() && self.may(Fault::Force);
-            moves.extend(forces.then_some(Move::Force(small(side))));
+            moves.extend((listens && !self.store.queue.is_empty()).then_some(Move::Forge(at)));
+            moves.extend(is_held.then_some(Move::Force(at)));
         }
-        if !self.store.holders.is_empty() {
-            let all = [
-                (Fault::ForceElsewhere, Move::ForceElsewhere),
-                (Fault::Forget, Move::Forget),
-                (Fault::Restart, Move::Restart),
-            ];
-            moves.extend(all.into_iter().filter(|(fault, _)| self.may(*fault)).map(|(_, step)| step));
+        if is_held {
+            moves.extend([Move::ForceElsewhere, Move::Forget, Move::Restart]);
         }
-        for (index, closed) in self.closed.iter().enumerate() {
-            moves.extend((!closed && self.may(Fault::Close)).then_some(Move::Close(small(index))));
-        }
+        let open = self.closed.iter().enumerate().filter(|(_, closed)| !**closed);
+        moves.extend(open.map(|(index, _)| Move::Close(small(index))));
         if !self.is_still() {
-            moves.push(Move::Tick);
-            moves.extend(self.may(Fault::Pause).then_some(Move::Pause));
+            moves.extend([Move::Tick, Move::Pause]);
         }
     }
 

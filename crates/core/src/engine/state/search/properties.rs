@@ -1,9 +1,10 @@
 //! What must hold after every step.
 
 use super::super::event::{Batch, End, Granted, GuardRef, LeaseCell, Request};
+use super::super::key::Key;
 use super::super::keys::KeyEntry;
 use super::super::lease::{GuardEntry, Lease};
-use super::super::pending::PendingRelease;
+use super::super::pending::{PendingClaim, PendingRelease};
 use super::super::{RequestId, State, WaiterId};
 use super::key_names::{name_of, number_of_key};
 use super::world::{
@@ -139,7 +140,7 @@ impl World {
     /// The last hand-off that is allowed was made, and somebody waits here.
     pub(super) fn begins_rest(&mut self, side: usize, guard: &GuardRef) {
         let Some(name) = self.name_at(side, guard.key) else { return };
-        let Some(key) = self.sides[side].keys.get(&name).and_then(KeyEntry::whole) else { return };
+        let Some(key) = self.sides[side].whole(&name) else { return };
         let Some(lease) = key.leases.iter().find(|lease| lease.id == guard.lease && lease.is_settled(self.now)) else {
             return;
         };
@@ -286,45 +287,40 @@ impl State<Handle, LeaseNote> {
         self.keys.iter().flat_map(|(_, key)| key.leases().into_owned())
     }
 
+    /// A key of which something is known beside its lease.
+    fn whole(&self, key: &LockKey) -> Option<&Key<Handle, LeaseNote>> {
+        self.keys.get(key).and_then(KeyEntry::whole)
+    }
+
     fn knows(&self, key: &LockKey, id: WaiterId) -> bool {
-        self.keys.get(key).and_then(KeyEntry::whole).is_some_and(|key| {
-            let taking_over = key.store.take_overs.iter().filter_map(|pending| pending.waiter.as_ref());
-            let mut all = key
-                .queue
-                .waiters
-                .iter()
-                .chain(&key.queue.asleep)
-                .chain(key.queue.offers.iter().map(|offer| &offer.waiter))
-                .chain(taking_over);
-            all.any(|waiter| waiter.id == id)
+        self.whole(key).is_some_and(|Key { queue, store, .. }| {
+            let offered = queue.offers.iter().map(|offer| &offer.waiter);
+            let taking_over = store.take_overs.iter().filter_map(|pending| pending.waiter.as_ref());
+            queue.waiters.iter().chain(&queue.asleep).chain(offered).chain(taking_over).any(|waiter| waiter.id == id)
         })
     }
 
     pub(super) fn is_waiting(&self, key: &LockKey, id: WaiterId) -> bool {
-        self.keys
-            .get(key)
-            .and_then(KeyEntry::whole)
-            .is_some_and(|key| key.queue.waiters.iter().any(|waiter| waiter.id == id))
+        self.whole(key).is_some_and(|key| key.queue.waiters.iter().any(|waiter| waiter.id == id))
     }
 
     /// Whether this claim is of a caller that is gone.
     pub(super) fn is_orphaned(&self, key: &LockKey, request: RequestId) -> bool {
-        let Some(key) = self.keys.get(key).and_then(KeyEntry::whole) else { return false };
-        key.store.claims.iter().any(|claim| claim.request() == Some(request) && claim.for_waiter.is_none())
+        let is_it = |claim: &PendingClaim<Handle>| claim.request() == Some(request) && claim.for_waiter.is_none();
+        self.whole(key).is_some_and(|key| key.store.claims.iter().any(is_it))
     }
 
     /// Whether the answer to a release is waited for, or the first one, if no attempt has failed before.
     pub(super) fn waits_for_release(&self, key: &LockKey, request: RequestId, first: bool) -> bool {
-        let Some(key) = self.keys.get(key).and_then(KeyEntry::whole) else { return false };
         let waits = |release: &PendingRelease<Handle>| {
             release.late_pause.is_none() && release.request == Some(request) && !(first && release.has_failed)
         };
-        key.store.releases.iter().any(waits)
+        self.whole(key).is_some_and(|key| key.store.releases.iter().any(waits))
     }
 
     /// Whether what this owner may have got late is released once more.
     pub(super) fn may_be_late(&self, key: &LockKey, owner: OwnerId) -> bool {
-        let Some(key) = self.keys.get(key).and_then(KeyEntry::whole) else { return false };
-        key.store.releases.iter().any(|release| release.late_pause.is_some() && release.grant.owner == owner)
+        let is_it = |release: &PendingRelease<Handle>| release.late_pause.is_some() && release.grant.owner == owner;
+        self.whole(key).is_some_and(|key| key.store.releases.iter().any(is_it))
     }
 }

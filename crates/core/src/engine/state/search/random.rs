@@ -25,7 +25,7 @@ fn play(seed: u64, mut log: Option<&mut String>) -> Checked {
     for _ in 0..STEPS {
         let mut moves = world.moves();
         if !random.random_ratio(1, FAULTS) {
-            moves.retain(|step| !step.is_fault());
+            moves.retain(|step| step.fault().is_none());
         }
         let Some(step) = moves.choose(&mut random).copied() else { continue };
         if let Some(log) = &mut log {

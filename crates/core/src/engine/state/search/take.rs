@@ -3,7 +3,7 @@
 use super::super::event::Event;
 use super::key_names::name_of;
 use super::moves::Move;
-use super::world::{Asks, At, Checked, Fault, Flight, Property, Side, UNIT, Waits, World, broken, units};
+use super::world::{Asks, At, Checked, Flight, Property, Side, UNIT, Waits, World, broken, units};
 use crate::ErrorKind;
 use crate::clock::Moment;
 
@@ -17,8 +17,10 @@ impl World {
         self.check()
     }
 
-    #[allow(clippy::too_many_lines, reason = "a line or two for each step")]
     fn go(&mut self, step: Move) -> Checked {
+        if let Some(fault) = step.fault() {
+            self.spend(fault);
+        }
         match step {
             Move::Join(seat) => {
                 self.seats[seat as usize].joins -= 1;
@@ -31,30 +33,19 @@ impl World {
             }
             Move::Collect(seat) => self.collect(seat as usize),
             Move::TimesUp(seat) => self.times_up(seat as usize),
-            Move::Leave(seat) => {
-                self.spend(Fault::Leave);
-                self.leave(seat as usize)
-            }
+            Move::Leave(seat) => self.leave(seat as usize),
             Move::Release(seat) => self.release_guard(seat as usize, true),
             Move::Drop(seat) => self.release_guard(seat as usize, false),
             Move::DropTwice(seat) => {
-                self.spend(Fault::Twice);
                 let At::Holding { guard, .. } = self.seats[seat as usize].at.clone() else { return Ok(()) };
                 let side = self.side_of(seat as usize);
                 self.release_guard(seat as usize, false)?;
                 self.ask(side, |state, at| state.release_guard(at, &guard, None)).map(|_| ())
             }
             Move::Attach(seat) => self.attach(seat as usize),
-            Move::Detach(seat) => {
-                self.spend(Fault::Detach);
-                self.detach(seat as usize)
-            }
-            Move::Downgrade(seat) => {
-                self.spend(Fault::Downgrade);
-                self.downgrade(seat as usize)
-            }
+            Move::Detach(seat) => self.detach(seat as usize),
+            Move::Downgrade(seat) => self.downgrade(seat as usize),
             Move::RenewNow(seat) => {
-                self.spend(Fault::RenewNow);
                 let At::Holding { guard, .. } = self.seats[seat as usize].at.clone() else { return Ok(()) };
                 let (side, by) = (self.side_of(seat as usize), self.seats[seat as usize].handle);
                 self.ask(side, |state, at| state.renew_now(at, &guard, by)).map(|_| ())
@@ -68,67 +59,40 @@ impl World {
                 self.execute(flight as usize);
                 self.answer(flight as usize)
             }
-            Move::Lose(flight) => {
-                self.spend(Fault::Lose);
-                self.lose(flight as usize)
-            }
-            Move::Refuse(flight) => {
-                self.spend(Fault::Refuse);
-                self.refuse(flight as usize, ErrorKind::Unavailable)
-            }
-            Move::Break(flight) => {
-                self.spend(Fault::Break);
-                self.refuse(flight as usize, ErrorKind::Backend)
-            }
+            Move::Lose(flight) => self.lose(flight as usize),
+            Move::Refuse(flight) => self.refuse(flight as usize, ErrorKind::Unavailable),
+            Move::Break(flight) => self.refuse(flight as usize, ErrorKind::Backend),
             Move::Deliver(notification) => self.deliver(notification as usize),
             Move::DropNotification(notification) => {
-                self.spend(Fault::DropNotification);
                 self.notifications.remove(notification as usize);
                 Ok(())
             }
             Move::RepeatNotification(notification) => {
-                self.spend(Fault::RepeatNotification);
-                let twice = self.notifications[notification as usize];
-                self.notifications.push(twice);
+                self.notifications.push(self.notifications[notification as usize]);
                 self.deliver(notification as usize)
             }
             Move::Forge(side) => self.forge(side as usize),
             Move::Force(side) => {
-                self.spend(Fault::Force);
-                let key = self.store.holders[0].key;
-                let leases = self.sides[side as usize].leases(&name_of(key), None);
-                let member = self.members.iter().position(|(of, ..)| *of == side as usize).unwrap();
-                self.flights.push(Flight {
-                    side: side as usize,
-                    member,
-                    asks: Asks::Force(key, leases),
-                    by: None,
-                    answer: None,
-                    unheard: false,
-                });
+                let (side, key) = (side as usize, self.store.holders[0].key);
+                let asks = Asks::Force(key, self.sides[side].leases(&name_of(key), None));
+                let member = self.members.iter().position(|(of, ..)| *of == side).unwrap();
+                self.flights.push(Flight { side, member, asks, by: None, answer: None, unheard: false });
                 Ok(())
             }
             Move::ForceElsewhere => {
-                self.spend(Fault::ForceElsewhere);
                 self.force(self.store.holders[0].key);
                 Ok(())
             }
             Move::Forget | Move::Restart => {
-                let restarts = step == Move::Restart;
-                self.spend(if restarts { Fault::Restart } else { Fault::Forget });
-                self.forget(restarts);
+                self.forget(step == Move::Restart);
                 Ok(())
             }
-            Move::Close(member) => {
-                self.spend(Fault::Close);
-                self.close(member as usize)
-            }
+            Move::Close(member) => self.close(member as usize),
             Move::Tick => {
                 self.pass(UNIT);
                 (0..self.sides.len()).try_for_each(|side| self.timer(side))
             }
             Move::Pause => {
-                self.spend(Fault::Pause);
                 self.pass(UNIT);
                 Ok(())
             }

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use super::super::event::{End, Granted, GuardRef, LeaseCell, LeaseId, Member, Request, RequestId, Traits, WaiterId};
 use super::super::{Randomness, State};
-use super::moves::Move;
+use super::moves::{FAULTS, Fault, Move};
 use super::store::{Queue, Store};
 use crate::clock::Moment;
 use crate::{Attempt, GrantRef, LeaseStatus, LockKey, LockOptions, Mode, Notification, OwnerId, Result, SessionId};
@@ -55,42 +55,6 @@ impl LeaseCell for LeaseNote {
         self.grant.epoch
     }
 }
-
-/// What the adversary may do, each so many times.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Fault {
-    /// An answer is lost; what was asked for may be done late.
-    Lose,
-    /// A request is refused for the moment.
-    Refuse,
-    /// A request is refused for good.
-    Break,
-    /// A caller leaves.
-    Leave,
-    Detach,
-    Downgrade,
-    /// Somebody of this engine releases by force.
-    Force,
-    /// Somebody of elsewhere does.
-    ForceElsewhere,
-    /// The store loses the lock.
-    Forget,
-    /// And its line.
-    Restart,
-    Close,
-    /// A notification is lost, or comes twice.
-    DropNotification,
-    RepeatNotification,
-    /// Time passes and nobody looks at it.
-    Pause,
-    RenewNow,
-    /// A message from before comes now.
-    Forge,
-    /// A guard that is over acts once more.
-    Twice,
-}
-
-pub(super) const FAULTS: usize = Fault::Twice as usize + 1;
 
 /// What is searched.
 #[derive(Debug)]

@@ -2,18 +2,6 @@ use super::*;
 use crate::engine::state::lease::FirstLease;
 use crate::engine::state::pending::QueuePosition;
 
-const QUEUES: Traits = Traits { queues: true, ..PLAIN };
-
-fn queued() -> Attempt {
-    Attempt::Queued {
-        epoch_of_holder: Some(3),
-        latest_epoch: Some(7),
-        retry_in: millis(100),
-        notifies: false,
-        lease: TTL,
-    }
-}
-
 /// Has an answer come so late that nobody waits for it.
 fn overdue(play: &mut Play) {
     play.pass(Duration::from_secs(2));
@@ -77,8 +65,7 @@ fn what_comes_late_is_kept_where_its_owner_id_asks_again_or_has_the_lease() {
     play.apply(Event::Leave(key(), leaves));
     overdue(&mut play);
     play.pass(millis(40));
-    let (request, _) = play.claim();
-    play.grant(request, 2);
+    play.grants(2);
     let batch = play.renewals().remove(0);
     play.grant(late, 2);
     assert!(play.releases().is_empty());
@@ -104,7 +91,7 @@ fn a_grant_out_of_the_stores_queue_that_may_be_over_is_confirmed_first() {
     play.waits(member, "a");
     let (request, _) = play.claim();
     let sent_at = play.now;
-    play.answer(request, Ok(queued()));
+    play.answer(request, Ok(queued(millis(100), TTL, false)));
     play.pass(millis(101));
     let (request, _) = play.claim();
     play.now = crate::clock::lease_deadline(sent_at, TTL);
@@ -115,29 +102,21 @@ fn a_grant_out_of_the_stores_queue_that_may_be_over_is_confirmed_first() {
 
 #[test]
 fn a_session_that_hears_that_another_has_its_key_has_lost_it() {
-    let (mut play, member) = Play::with(Traits { session: Some(SessionId(1)), reentrant: true, ..PLAIN });
+    let (mut play, member) = Play::with(session(1));
     play.holds(member, "outer", 2);
     play.waits(member, "inner");
-    let (request, _) = play.claim();
-    play.answer(request, Ok(Attempt::HeldBy { session: SessionId(2), retry_in: None }));
+    play.answers(Ok(Attempt::HeldBy { session: SessionId(2), retry_in: None }));
     assert_eq!(play.ends(), [End::Lost(LossReason::Stolen)]);
     assert_eq!(play.failed("inner"), ErrorKind::Lost(LossReason::Stolen));
 }
 
 #[test]
 fn what_another_session_had_before_says_nothing_of_a_lease_that_began_since() {
-    let (mut play, member) = Play::with(Traits { session: Some(SessionId(1)), reentrant: true, ..PLAIN });
+    let (mut play, member) = Play::with(session(1));
     play.waits(member, "a");
     let (late, _) = play.claim();
     play.now = play.now.plus(millis(1));
-    let owner = OwnerId::parse_hex(&"f".repeat(32)).unwrap();
-    let grant = GrantRef { key: key(), owner, mode: Mode::Exclusive, epoch: Some(7) };
-    let join = Join { member, key: key(), mode: Mode::Exclusive, options: renewing(), limit: play.now, handle: "b" };
-    play.ask(|state, at| state.attach(at, Attach { join, grant, number: 0 }));
-    let request = play.one("a lock to be taken over", |action| match action {
-        Action::Send { request: Request::TakeOver(request, ..), .. } => Some(*request),
-        _ => None,
-    });
+    let (_, request, _) = play.attaches(member, "b", detached());
     play.apply(Event::TakenOver { request, answer: Ok(Attempt::Granted { epoch: Some(7) }) });
     play.granted("b");
     play.answer(late, Ok(BUSY));
@@ -148,18 +127,12 @@ fn what_another_session_had_before_says_nothing_of_a_lease_that_began_since() {
 fn news_that_came_while_a_claim_was_under_way_have_it_made_again_at_once() {
     let (mut play, member) = Play::with(Traits { notifies: true, ..PLAIN });
     play.waits(member, "a");
-    let (request, _) = play.claim();
-    play.answer(request, Ok(BUSY));
-    let listen = play.one("a subscription", |action| match action {
-        Action::Send { request: Request::Subscribe(request, _), .. } => Some(*request),
-        _ => None,
-    });
-    play.apply(Event::Subscribed { request: listen, begun: true });
+    play.answers(Ok(BUSY));
+    let listen = play.listens();
     let (request, _) = play.claim();
     play.apply(Event::Notified { request: listen, notification: Notification::Freed });
     play.answer(request, Ok(BUSY));
-    let (request, _) = play.claim();
-    play.answer(request, Ok(BUSY));
+    play.answers(Ok(BUSY));
     assert!(play.claims().is_empty());
     assert_eq!(play.state.next(), play.now.plus(millis(200)), "the safety net below the signals");
 }
@@ -168,46 +141,21 @@ fn news_that_came_while_a_claim_was_under_way_have_it_made_again_at_once() {
 fn has_a_place(notifies: bool) -> Play {
     let (mut play, member) = Play::with(QUEUES);
     play.waits(member, "a");
-    let (request, _) = play.claim();
-    play.answer(
-        request,
-        Ok(Attempt::Queued {
-            epoch_of_holder: Some(3),
-            latest_epoch: Some(7),
-            retry_in: millis(100),
-            notifies,
-            lease: TTL,
-        }),
-    );
+    play.answers(Ok(queued(millis(100), TTL, notifies)));
     play
 }
 
 #[test]
-fn who_is_told_of_its_turn_does_not_ask_when_the_key_is_freed_here() {
+fn who_is_told_of_its_turn_does_not_ask_when_the_key_is_freed_here_also_while_its_claim_is_under_way() {
     for (notifies, asks) in [(true, 0), (false, 1)] {
         let mut play = has_a_place(notifies);
         play.apply(Event::ForceReleased { key: key(), leases: Vec::new() });
         assert_eq!(play.claims().len(), asks);
-    }
-}
-
-#[test]
-fn a_key_freed_here_while_a_claim_is_under_way_has_it_made_again_but_for_who_is_told_of_its_turn() {
-    for (notifies, asks) in [(true, 0), (false, 1)] {
         let mut play = has_a_place(notifies);
         play.pass(millis(101));
         let (request, _) = play.claim();
         play.apply(Event::ForceReleased { key: key(), leases: Vec::new() });
-        play.answer(
-            request,
-            Ok(Attempt::Queued {
-                epoch_of_holder: Some(3),
-                latest_epoch: Some(7),
-                retry_in: millis(100),
-                notifies,
-                lease: TTL,
-            }),
-        );
+        play.answer(request, Ok(queued(millis(100), TTL, notifies)));
         assert_eq!(play.claims().len(), asks);
     }
 }

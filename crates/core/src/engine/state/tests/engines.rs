@@ -14,23 +14,15 @@ fn kept(play: &mut Play) -> Vec<Member> {
     })
 }
 
-/// What is told of a key as it is told of nothing.
-fn knows_nothing(play: &mut Play) {
-    assert_eq!(play.state.next(), Moment::NEVER);
-    assert_eq!(play.state.keys.iter().count(), 0);
-}
-
 #[test]
 fn of_an_engine_that_is_gone_no_release_is_left_and_no_attach() {
     let (mut play, gone) = Play::with(PLAIN);
     let held = play.holds(gone, "a", 2);
     play.release_guard(held.guard, None);
     let (_, grant) = play.release();
-    let join =
-        Join { member: gone, key: key(), mode: Mode::Exclusive, options: renewing(), limit: play.now, handle: "b" };
-    play.ask(|state, at| state.attach(at, Attach { join, grant, number: 0 }));
+    play.attaches(gone, "b", grant);
     play.ask(|state, _| state.remove(gone));
-    knows_nothing(&mut play);
+    assert_eq!((play.state.next(), play.state.keys.iter().count()), (Moment::NEVER, 0));
 }
 
 #[test]
@@ -38,12 +30,11 @@ fn what_another_engine_has_of_a_key_stays_when_one_is_gone() {
     let (mut play, gone) = Play::with(Traits { handoffs: 0, ..PLAIN });
     let other = play.state.add(Traits { handoffs: 0, ..PLAIN });
     for (member, epoch, who) in [(gone, 2, "a"), (other, 3, "b")] {
-        play.join_in(member, who, Mode::Shared, renewing(), Moment::NEVER);
-        let (request, _) = play.claim();
-        play.grant(request, epoch);
+        play.reads(member, who);
+        play.grants(epoch);
     }
     let of_other = play.granted("b").guard.lease;
-    play.join_in(other, "c", Mode::Shared, renewing(), Moment::NEVER);
+    play.reads(other, "c");
     let (request, _) = play.claim();
     play.ask(|state, _| state.remove(gone));
     assert_eq!(play.state.leases(&key(), None), [of_other]);
@@ -80,13 +71,11 @@ fn an_engine_is_kept_until_what_failed_is_released() {
         assert!(idle(&mut play).is_empty());
         play.pass(Duration::from_secs(1));
     }
-    let (request, _) = play.release();
-    play.released(request, Ok(LeaseStatus::Held));
+    play.frees();
     assert_eq!(idle(&mut play), [member]);
     let held = play.holds(member, "b", 3);
     play.release_guard(held.guard, None);
-    let (request, _) = play.release();
-    play.released(request, Ok(LeaseStatus::Held));
+    play.frees();
     assert!(idle(&mut play).is_empty(), "it is not kept any more");
 }
 
@@ -124,12 +113,9 @@ fn a_subscription_ends_with_its_engine_also_where_only_others_wait() {
     let other = play.state.add(traits);
     let id = play.waits(member, "a");
     play.waits(other, "b");
-    let (request, _) = play.claim();
-    play.answer(request, Ok(BUSY));
-    let listen = play.subscribe();
-    play.apply(Event::Subscribed { request: listen, begun: true });
-    let (request, _) = play.claim();
-    play.answer(request, Ok(BUSY));
+    play.answers(Ok(BUSY));
+    let listen = play.listens();
+    play.answers(Ok(BUSY));
     play.apply(Event::Leave(key(), id));
     assert!(play.state.is_subscribed(listen));
     play.apply(Event::Close(member));
@@ -150,15 +136,12 @@ fn an_engine_that_waits_no_longer_leaves_the_releases_of_others_on_its_keys() {
 #[test]
 fn a_grant_that_a_reader_has_is_not_given_back_for_one_who_was_offered_it() {
     let (mut play, member) = Play::with(PLAIN);
-    let id = play.join_in(member, "a", Mode::Shared, renewing(), Moment::NEVER);
-    let (request, _) = play.claim();
-    play.answer(request, Ok(BUSY));
-    play.join_in(member, "b", Mode::Shared, renewing(), Moment::NEVER);
+    let id = play.reads(member, "a");
+    play.answers(Ok(BUSY));
+    play.reads(member, "b");
     play.pass(millis(2));
-    let (request, _) = play.claim();
-    play.grant(request, 2);
-    let held = play.granted("a");
-    play.collect(id, &held);
+    play.grants(2);
+    let held = play.comes(id, "a");
     play.granted("b");
     play.now = play.now.plus(TTL);
     play.apply(Event::Tick);

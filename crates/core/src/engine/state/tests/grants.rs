@@ -1,29 +1,16 @@
 use super::*;
 use crate::clock::lease_deadline;
 
-const QUEUES: Traits = Traits { queues: true, ..PLAIN };
-const SESSION: Traits = Traits { reentrant: true, ..PLAIN };
-
 /// Shorter than what is asked for, as most of the grants out of a store's queue.
 const SHORT: Duration = Duration::from_secs(3);
-
-fn queued(lease: Duration) -> Attempt {
-    Attempt::Queued { epoch_of_holder: Some(1), latest_epoch: None, retry_in: millis(10), notifies: false, lease }
-}
 
 /// A caller out of the store's queue, whose lease begins with this length.
 fn out_of_the_queue(play: &mut Play, member: Member, options: LockOptions, lease: Duration) -> WaiterId {
     let id = play.join(member, "a", options, play.now.plus(Duration::from_secs(1)));
-    let (request, _) = play.claim();
-    play.answer(request, Ok(queued(lease)));
+    play.answers(Ok(queued(millis(10), lease, false)));
     play.pass(millis(10));
-    let (request, _) = play.claim();
-    play.grant(request, 2);
+    play.grants(2);
     id
-}
-
-fn session(of: u64) -> Traits {
-    Traits { session: Some(SessionId(of)), ..SESSION }
 }
 
 #[test]
@@ -43,12 +30,11 @@ fn nobody_waits_past_its_limit_for_a_first_lease_to_be_confirmed() {
 fn a_limit_that_is_over_takes_back_nothing_that_was_told() {
     let (mut play, member) = Play::with(PLAIN);
     let id = play.join(member, "a", renewing(), play.now.plus(millis(1)));
-    let (request, _) = play.claim();
-    play.grant(request, 2);
+    play.grants(2);
     let granted = play.granted("a");
     play.now = play.now.plus(millis(900));
     play.apply(Event::TimesUp(key(), id));
-    assert_eq!(play.ask(|state, _| state.collect(id, &granted.guard)), Collected::Yes);
+    assert_eq!(play.collect(id, &granted), Collected::Yes);
 }
 
 #[test]
@@ -62,11 +48,7 @@ fn another_level_of_a_session_prolongs_its_lease() {
     play.now = play.now.plus(Duration::from_millis(100));
     play.grant(request, 2);
     play.granted("inner");
-    let limits = play.all(|action| match action {
-        Action::Limit(_, limit) => Some(*limit),
-        _ => None,
-    });
-    assert_eq!(limits, [lease_deadline(sent_at, TTL)]);
+    assert_eq!(play.limits(), [lease_deadline(sent_at, TTL)]);
 }
 
 #[test]
@@ -74,13 +56,10 @@ fn a_level_that_may_have_been_claimed_twice_is_given_back_twice() {
     let (mut play, member) = Play::with(Traits { queues: true, ..session(1) });
     let outer = play.holds(member, "outer", 2);
     let inner = play.waits(member, "inner");
-    let (request, _) = play.claim();
-    play.answer(request, Err(lost()));
+    play.answers(Err(lost()));
     play.pass(millis(20));
-    let (request, _) = play.claim();
-    play.grant(request, 2);
-    let granted = play.granted("inner");
-    assert_eq!(play.ask(|state, _| state.collect(inner, &granted.guard)), Collected::Yes);
+    play.grants(2);
+    let granted = play.comes(inner, "inner");
     play.release_guard(granted.guard, None);
     let (request, grant) = play.release();
     play.released(request, Ok(LeaseStatus::Held));
@@ -94,12 +73,10 @@ fn a_level_of_a_lease_that_was_lost_meanwhile_is_given_back_once_and_asked_for_a
     let (mut play, member) = Play::with(Traits { queues: true, ..session(1) });
     let outer = play.holds(member, "outer", 2);
     play.waits(member, "inner");
-    let (request, _) = play.claim();
-    play.answer(request, Err(lost()));
+    play.answers(Err(lost()));
     play.pass(millis(20));
     let (request, claim) = play.claim();
-    let leases = play.state.leases(&key(), None);
-    play.apply(Event::ForceReleased { key: key(), leases });
+    play.forces();
     play.release_guard(outer.guard, None);
     play.grant(request, 2);
     let released: Vec<_> = play.releases().into_iter().map(|(_, grant)| grant.owner).collect();
@@ -117,8 +94,7 @@ fn a_first_lease_that_is_not_confirmed_is_given_back_and_asked_for_anew() {
         play.apply(Event::Renewed(batch, vec![answer]));
         assert!(play.outcome("a").is_none());
         assert_eq!(play.ends(), [End::Released]);
-        let (request, _) = play.release();
-        play.released(request, Ok(LeaseStatus::Held));
+        play.frees();
         play.pass(millis(20));
         play.claim();
     }

@@ -19,8 +19,7 @@ fn a_key_is_kept_whole_only_while_something_is_known_beside_its_lease() {
     assert_eq!((kept(&play), told(&play)), ((0, 1), (1, false, false)));
     play.release_guard(held.guard, None);
     assert_eq!((kept(&play), told(&play)), ((1, 0), (0, false, true)));
-    let (request, _) = play.release();
-    play.released(request, Ok(LeaseStatus::Held));
+    play.frees();
     assert_eq!((kept(&play), told(&play)), ((0, 0), (0, false, false)));
 }
 
@@ -37,8 +36,7 @@ fn a_key_that_is_only_held_is_closed_with_its_engine_and_with_no_other() {
     let (mut play, member) = Play::with(PLAIN);
     let other = play.state.add(PLAIN);
     play.join(other, "b", renewing(), play.now);
-    let (request, _) = play.claim();
-    play.answer(request, Ok(BUSY));
+    play.answers(Ok(BUSY));
     play.outcome("b");
     play.holds(member, "a", 2);
     assert_eq!(kept(&play), (0, 1));

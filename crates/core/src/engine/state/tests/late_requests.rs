@@ -4,8 +4,7 @@ use super::*;
 fn may_be_late(ttl: Duration) -> (Play, Member) {
     let (mut play, member) = Play::with(PLAIN);
     let id = play.join(member, "a", renewing().ttl(ttl), Moment::NEVER);
-    let (request, _) = play.claim();
-    play.answer(request, Err(lost()));
+    play.answers(Err(lost()));
     play.apply(Event::Leave(key(), id));
     let (request, _) = play.release();
     play.released(request, Ok(LeaseStatus::NotHeld));

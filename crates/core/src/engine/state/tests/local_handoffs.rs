@@ -31,16 +31,15 @@ fn where_nothing_is_passed_on_nobody_rests() {
     let held = play.holds(member, "a", 2);
     play.waits(member, "b");
     assert!(!passes(&mut play, &held));
-    let (request, _) = play.release();
-    play.released(request, Ok(LeaseStatus::Held));
+    play.frees();
     play.claim();
 }
 
 #[test]
 fn where_readers_ask_each_for_itself_they_share_nothing() {
     let (mut play, member) = Play::with(Traits { handoffs: 0, ..PLAIN });
-    reads(&mut play, member, "a", renewing());
-    reads(&mut play, member, "b", renewing());
+    play.reads(member, "a");
+    play.reads(member, "b");
     for (request, _) in play.claims() {
         play.answer(request, Ok(BUSY));
     }
@@ -56,11 +55,7 @@ fn nothing_is_passed_on_at_an_eighth_of_a_short_lease() {
     for (age, passed) in [(4, true), (5, false)] {
         let (mut play, member) = Play::with(PLAIN);
         let options = renewing().ttl(millis(40)).renew(false);
-        let id = play.join(member, "a", options.clone(), Moment::NEVER);
-        let (request, _) = play.claim();
-        play.grant(request, 2);
-        let held = play.granted("a");
-        play.collect(id, &held);
+        let held = play.holds_in(member, "a", Mode::Exclusive, options.clone(), 2);
         play.join(member, "b", options, Moment::NEVER);
         aged(&mut play, millis(age));
         assert_eq!(passes(&mut play, &held), passed, "{age} ms");
@@ -90,29 +85,23 @@ fn a_lease_that_is_almost_over_is_not_passed_on() {
         let (request, _) = play.claim();
         aged(&mut play, Duration::from_micros(asked_before));
         play.grant(request, 2);
-        let held = play.granted("a");
-        play.collect(id, &held);
+        let held = play.comes(id, "a");
         play.join(member, "b", options, Moment::NEVER);
         assert_eq!(passes(&mut play, &held), passed, "{asked_before} µs");
     }
 }
 
-fn reads(play: &mut Play, member: Member, who: &'static str, options: LockOptions) -> WaiterId {
-    play.join_in(member, who, Mode::Shared, options, Moment::NEVER)
-}
-
 #[test]
 fn readers_who_came_before_their_claim_share_its_grant_each_with_a_number() {
     let (mut play, member) = Play::with(PLAIN);
-    reads(&mut play, member, "a", renewing());
-    let (request, _) = play.claim();
-    play.answer(request, Ok(BUSY));
-    reads(&mut play, member, "b", renewing());
-    reads(&mut play, member, "other wish", renewing().label("me"));
-    reads(&mut play, member, "c", renewing());
+    play.reads(member, "a");
+    play.answers(Ok(BUSY));
+    play.reads(member, "b");
+    play.join_in(member, "other wish", Mode::Shared, renewing().label("me"), Moment::NEVER);
+    play.reads(member, "c");
     play.pass(millis(2));
     let (request, _) = play.claim();
-    reads(&mut play, member, "late", renewing());
+    play.reads(member, "late");
     play.grant(request, 2);
     let [a, b, c] = ["a", "b", "c"].map(|who| play.granted(who));
     assert_eq!([a.number, b.number, c.number], [0, 1, 2]);
@@ -123,15 +112,13 @@ fn readers_who_came_before_their_claim_share_its_grant_each_with_a_number() {
 #[test]
 fn a_grant_has_as_many_readers_as_its_tokens_have_room_for() {
     let (mut play, member) = Play::with(PLAIN);
-    reads(&mut play, member, "first", renewing());
-    let (request, _) = play.claim();
-    play.answer(request, Ok(BUSY));
+    play.reads(member, "first");
+    play.answers(Ok(BUSY));
     for _ in 0..70 {
-        reads(&mut play, member, "reader", renewing());
+        play.reads(member, "reader");
     }
     play.pass(millis(2));
-    let (request, _) = play.claim();
-    play.grant(request, 2);
+    play.grants(2);
     let numbers = play.all(|action| match action {
         Action::Wake("reader", Outcome::Granted(granted)) => Some(granted.number),
         _ => None,

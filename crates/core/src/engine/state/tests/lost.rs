@@ -1,9 +1,5 @@
 use super::*;
 
-fn session(of: u64) -> Traits {
-    Traits { session: Some(SessionId(of)), reentrant: true, ..PLAIN }
-}
-
 /// An engine of a session that lost a lease, whose guard is gone.
 fn that_lost(traits: Traits, epoch: u64) -> (Play, Member) {
     let (mut play, member) = Play::with(traits);
@@ -13,8 +9,7 @@ fn that_lost(traits: Traits, epoch: u64) -> (Play, Member) {
 
 fn loses(play: &mut Play, member: Member, epoch: u64) {
     let held = play.holds(member, "lost", epoch);
-    let leases = play.state.leases(&key(), None);
-    play.apply(Event::ForceReleased { key: key(), leases });
+    play.forces();
     play.release_guard(held.guard, None);
 }
 
@@ -60,20 +55,12 @@ fn a_place_that_brought_a_lost_lease_is_not_asked_for_again() {
     let (mut play, member) = that_lost(Traits { queues: true, ..session(1) }, 5);
     play.waits(member, "a");
     let (request, first) = play.claim();
-    let place = Attempt::Queued {
-        epoch_of_holder: Some(3),
-        latest_epoch: None,
-        retry_in: millis(10),
-        notifies: false,
-        lease: TTL,
-    };
-    play.answer(request, Ok(place));
+    play.answer(request, Ok(queued(millis(10), TTL, false)));
     play.pass(millis(10));
     let (request, again) = play.claim();
     assert_eq!(again.owner, first.owner);
     play.grant(request, 5);
-    let (request, _) = play.release();
-    play.released(request, Ok(LeaseStatus::Held));
+    play.frees();
     play.pass(Duration::from_secs(1));
     assert!(play.claims().iter().all(|(_, claim)| claim.owner != first.owner));
 }
@@ -102,14 +89,12 @@ fn a_level_that_its_own_cap_ended_is_taken_again_beside_another_of_its_session()
     let other = play.state.add(session(1));
     play.holds(other, "outer", 5);
     play.join(member, "inner", renewing().max_hold(cap), Moment::NEVER);
-    let (request, _) = play.claim();
-    play.grant(request, 5);
+    play.grants(5);
     let inner = play.granted("inner");
     play.now = play.now.plus(cap);
     play.apply(Event::Tick);
     assert_eq!(play.ends(), [End::Lost(LossReason::MaxHold)]);
     play.release_guard(inner.guard, None);
-    let (request, _) = play.release();
-    play.released(request, Ok(LeaseStatus::Held));
+    play.frees();
     assert_eq!(says_lost(&mut play, member), None);
 }

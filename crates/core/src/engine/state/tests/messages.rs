@@ -8,16 +8,8 @@ fn in_the_queue() -> (Play, WaiterId, RequestId, OwnerId) {
     let (mut play, member) = Play::with(TELLS);
     let id = play.waits(member, "a");
     let (request, claim) = play.claim();
-    let place = Attempt::Queued {
-        epoch_of_holder: Some(3),
-        latest_epoch: Some(7),
-        retry_in: Duration::from_secs(20),
-        notifies: true,
-        lease: TTL,
-    };
-    play.answer(request, Ok(place));
-    let listen = play.subscribe();
-    play.apply(Event::Subscribed { request: listen, begun: true });
+    play.answer(request, Ok(queued(Duration::from_secs(20), TTL, true)));
+    let listen = play.listens();
     (play, id, listen, claim.owner)
 }
 
@@ -57,17 +49,15 @@ fn only_a_claim_without_an_answer_is_released_twice_after_its_message() {
         let (request, _) = play.claim();
         notified(&mut play, listen, granted(owner));
         play.answer(request, Err(answer));
-        let granted = play.granted("a");
-        play.collect(id, &granted);
+        let granted = play.comes(id, "a");
         play.release_guard(granted.guard, None);
-        let (request, _) = play.release();
-        play.released(request, Ok(LeaseStatus::Held));
+        play.frees();
         play.pass(Duration::from_secs(1));
         assert_eq!(play.releases().len(), times);
     }
 }
 
-fn listens(play: &mut Play) -> bool {
+fn asks_to_listen(play: &mut Play) -> bool {
     play.out.iter().any(|action| matches!(action, Action::Send { request: Request::Subscribe(..), .. }))
 }
 
@@ -75,8 +65,7 @@ fn listens(play: &mut Play) -> bool {
 fn a_subscription_that_ended_is_asked_for_again_and_what_is_heard_resets_its_pauses() {
     let (mut play, member) = Play::with(NOTIFIES);
     play.waits(member, "a");
-    let (request, _) = play.claim();
-    play.answer(request, Ok(BUSY));
+    play.answers(Ok(BUSY));
     for (notification, pause) in [
         (Notification::Ended, 500),
         (Notification::Ended, 1000),
@@ -84,12 +73,11 @@ fn a_subscription_that_ended_is_asked_for_again_and_what_is_heard_resets_its_pau
         (Notification::Ended, 500),
     ] {
         let asked_at = play.now;
-        let listen = play.subscribe();
-        play.apply(Event::Subscribed { request: listen, begun: true });
+        let listen = play.listens();
         notified(&mut play, listen, notification);
         notified(&mut play, listen, Notification::Ended);
         while play.now < asked_at.plus(millis(pause)) {
-            assert!(!listens(&mut play), "after {pause} ms at the soonest");
+            assert!(!asks_to_listen(&mut play), "after {pause} ms at the soonest");
             for (request, _) in play.claims() {
                 play.answer(request, Ok(BUSY));
             }
@@ -102,29 +90,22 @@ fn a_subscription_that_ended_is_asked_for_again_and_what_is_heard_resets_its_pau
 fn the_pauses_between_subscriptions_are_kept_while_the_key_is_held() {
     let (mut play, member) = Play::with(NOTIFIES);
     let id = play.waits(member, "a");
-    let (request, _) = play.claim();
-    play.answer(request, Ok(BUSY));
-    let listen = play.subscribe();
-    play.apply(Event::Subscribed { request: listen, begun: true });
-    let (request, _) = play.claim();
-    play.grant(request, 2);
-    let held = play.granted("a");
-    play.collect(id, &held);
+    play.answers(Ok(BUSY));
+    play.listens();
+    play.grants(2);
+    let held = play.comes(id, "a");
     play.release_guard(held.guard, None);
     let (release, _) = play.release();
     let id = play.join(member, "b", renewing(), play.now);
     play.released(release, Ok(LeaseStatus::Held));
-    let (request, _) = play.claim();
-    play.grant(request, 3);
-    let held = play.granted("b");
-    play.collect(id, &held);
+    play.grants(3);
+    let held = play.comes(id, "b");
     play.release_guard(held.guard, None);
     let (release, _) = play.release();
     play.waits(member, "c");
     play.released(release, Ok(LeaseStatus::Held));
-    let (request, _) = play.claim();
-    play.answer(request, Ok(BUSY));
-    assert!(!listens(&mut play));
+    play.answers(Ok(BUSY));
+    assert!(!asks_to_listen(&mut play));
     play.pass(millis(500));
     play.subscribe();
 }
@@ -133,8 +114,7 @@ fn the_pauses_between_subscriptions_are_kept_while_the_key_is_held() {
 fn a_claim_that_left_before_the_subscription_began_is_made_again_at_once() {
     let (mut play, member) = Play::with(NOTIFIES);
     play.waits(member, "a");
-    let (request, _) = play.claim();
-    play.answer(request, Ok(BUSY));
+    play.answers(Ok(BUSY));
     let listen = play.subscribe();
     play.pass(millis(100));
     let (request, _) = play.claim();
@@ -147,10 +127,8 @@ fn a_claim_that_left_before_the_subscription_began_is_made_again_at_once() {
 fn a_subscription_that_says_all_the_time_that_a_held_key_is_free_becomes_few_claims() {
     let (mut play, member) = Play::with(NOTIFIES);
     play.waits(member, "a");
-    let (request, _) = play.claim();
-    play.answer(request, Ok(BUSY));
-    let listen = play.subscribe();
-    play.apply(Event::Subscribed { request: listen, begun: true });
+    play.answers(Ok(BUSY));
+    let listen = play.listens();
     let mut asked = 0;
     for _ in 0..10_000 {
         notified(&mut play, listen, Notification::Freed);
@@ -170,10 +148,9 @@ fn who_waits_behind_a_lease_of_this_process_hears_when_that_is_taken_by_force() 
     play.holds(member, "holder", 2);
     play.waits(member, "a");
     play.pass(millis(999));
-    assert!(!listens(&mut play), "most leases are over before");
+    assert!(!asks_to_listen(&mut play), "most leases are over before");
     play.pass(millis(1));
-    let listen = play.subscribe();
-    play.apply(Event::Subscribed { request: listen, begun: true });
+    let listen = play.listens();
     let mut renewals = play.renewals();
     assert_eq!(renewals.len(), 1, "it may have been taken before");
     play.apply(Event::Renewed(renewals.remove(0), vec![Ok(LeaseStatus::Held)]));

@@ -106,9 +106,27 @@ const PLAIN: Traits = Traits {
     handoff_age: Duration::from_millis(10),
 };
 
+const QUEUES: Traits = Traits { queues: true, ..PLAIN };
+
 const BUSY: Attempt = Attempt::Busy { retry_in: None };
 
 const TTL: Duration = Duration::from_secs(12);
+
+/// A place in the store's queue.
+fn queued(retry_in: Duration, lease: Duration, notifies: bool) -> Attempt {
+    Attempt::Queued { epoch_of_holder: Some(3), latest_epoch: Some(7), retry_in, notifies, lease }
+}
+
+/// A lock that another process detached.
+fn detached() -> GrantRef {
+    let owner = OwnerId::parse_hex(&"f".repeat(32)).unwrap();
+    GrantRef { key: key(), owner, mode: Mode::Exclusive, epoch: Some(7) }
+}
+
+/// As the engine of a session.
+fn session(of: u64) -> Traits {
+    Traits { session: Some(SessionId(of)), reentrant: true, ..PLAIN }
+}
 
 fn millis(count: u64) -> Duration {
     Duration::from_millis(count)
@@ -194,14 +212,84 @@ impl Play {
         self.join(member, who, renewing(), Moment::NEVER)
     }
 
+    /// A reader who waits for ever.
+    fn reads(&mut self, member: Member, who: &'static str) -> WaiterId {
+        self.join_in(member, who, Mode::Shared, renewing(), Moment::NEVER)
+    }
+
     /// One who is told at once, and comes for it at once.
     fn holds(&mut self, member: Member, who: &'static str, epoch: u64) -> Granted<Cell> {
-        let id = self.waits(member, who);
-        let (request, _) = self.claim();
-        self.grant(request, epoch);
+        self.holds_in(member, who, Mode::Exclusive, renewing(), epoch)
+    }
+
+    fn holds_in(
+        &mut self,
+        member: Member,
+        who: &'static str,
+        mode: Mode,
+        options: LockOptions,
+        epoch: u64,
+    ) -> Granted<Cell> {
+        let id = self.join_in(member, who, mode, options, Moment::NEVER);
+        self.grants(epoch);
+        self.comes(id, who)
+    }
+
+    /// The caller is told that it has the lock, and comes for it.
+    fn comes(&mut self, id: WaiterId, who: &'static str) -> Granted<Cell> {
         let granted = self.granted(who);
-        assert_eq!(self.state.collect(id, &granted.guard), Collected::Yes);
+        assert_eq!(self.collect(id, &granted), Collected::Yes);
         granted
+    }
+
+    /// One who asks for a detached lock: the request, and the new owner.
+    fn attaches(&mut self, member: Member, who: &'static str, grant: GrantRef) -> (WaiterId, RequestId, OwnerId) {
+        let (mode, options, limit) = (Mode::Exclusive, renewing(), self.now);
+        let join = Join { member, key: key(), mode, options, limit, handle: who };
+        let id = self.ask(|state, at| state.attach(at, Attach { join, grant, number: 3 }));
+        let (request, owner) = self.one("a lock to be taken over", |action| match action {
+            Action::Send { request: Request::TakeOver(request, _, owner, _), .. } => Some((*request, *owner)),
+            _ => None,
+        });
+        (id, request, owner)
+    }
+
+    /// The store answers the only claim.
+    fn answers(&mut self, answer: Result<Attempt>) {
+        let (request, _) = self.claim();
+        self.answer(request, answer);
+    }
+
+    /// The store grants the only claim.
+    fn grants(&mut self, epoch: u64) {
+        self.answers(Ok(Attempt::Granted { epoch: Some(epoch) }));
+    }
+
+    /// The store carries the only release out.
+    fn frees(&mut self) {
+        let (request, _) = self.release();
+        self.released(request, Ok(LeaseStatus::Held));
+    }
+
+    /// The subscription that is asked for.
+    fn subscribe(&mut self) -> RequestId {
+        self.one("a subscription", |action| match action {
+            Action::Send { request: Request::Subscribe(request, _), .. } => Some(*request),
+            _ => None,
+        })
+    }
+
+    /// It begins.
+    fn listens(&mut self) -> RequestId {
+        let request = self.subscribe();
+        self.apply(Event::Subscribed { request, begun: true });
+        request
+    }
+
+    /// All leases of the key are released by force.
+    fn forces(&mut self) {
+        let leases = self.state.leases(&key(), None);
+        self.apply(Event::ForceReleased { key: key(), leases });
     }
 
     /// The only thing of this kind that was done, which is looked at with this.
@@ -293,14 +381,6 @@ impl Play {
     fn detached(&mut self) -> Vec<&'static str> {
         self.all(|action| match action {
             Action::Detached(who) => Some(*who),
-            _ => None,
-        })
-    }
-
-    /// The subscription that is asked for.
-    fn subscribe(&mut self) -> RequestId {
-        self.one("a subscription", |action| match action {
-            Action::Send { request: Request::Subscribe(request, _), .. } => Some(*request),
             _ => None,
         })
     }

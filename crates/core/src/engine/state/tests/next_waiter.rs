@@ -1,16 +1,11 @@
 use super::*;
 
-fn reads(play: &mut Play, member: Member, who: &'static str) -> WaiterId {
-    play.join_in(member, who, Mode::Shared, renewing(), Moment::NEVER)
-}
-
 #[test]
 fn a_reader_has_the_grant_of_one_who_is_gone_if_it_came_before_that_was_asked_for() {
     let (mut play, member) = Play::with(PLAIN);
-    let gone = reads(&mut play, member, "a");
-    let (request, _) = play.claim();
-    play.answer(request, Ok(BUSY));
-    reads(&mut play, member, "b");
+    let gone = play.reads(member, "a");
+    play.answers(Ok(BUSY));
+    play.reads(member, "b");
     play.pass(millis(2));
     let (request, _) = play.claim();
     play.apply(Event::Leave(key(), gone));
@@ -21,9 +16,9 @@ fn a_reader_has_the_grant_of_one_who_is_gone_if_it_came_before_that_was_asked_fo
 #[test]
 fn a_reader_who_came_later_has_no_grant_of_one_who_is_gone() {
     let (mut play, member) = Play::with(PLAIN);
-    let gone = reads(&mut play, member, "a");
+    let gone = play.reads(member, "a");
     let (request, claim) = play.claim();
-    reads(&mut play, member, "b");
+    play.reads(member, "b");
     play.apply(Event::Leave(key(), gone));
     play.grant(request, 2);
     assert!(play.outcome("b").is_none());

@@ -3,21 +3,15 @@ use super::*;
 /// Two readers, the second of whom shares what the first was granted.
 fn readers_of_one_grant() -> (Play, [Granted<Cell>; 2]) {
     let (mut play, member) = Play::with(PLAIN);
-    let a = play.join_in(member, "a", Mode::Shared, renewing(), Moment::NEVER);
-    let (request, _) = play.claim();
-    play.answer(request, Ok(BUSY));
-    let b = play.join_in(member, "b", Mode::Shared, renewing(), Moment::NEVER);
+    let a = play.reads(member, "a");
+    play.answers(Ok(BUSY));
+    let b = play.reads(member, "b");
     play.pass(millis(2));
-    let (request, _) = play.claim();
-    play.grant(request, 2);
+    play.grants(2);
     let granted = [play.granted("a"), play.granted("b")];
     play.collect(a, &granted[0]);
     play.collect(b, &granted[1]);
     (play, granted)
-}
-
-fn session() -> Traits {
-    Traits { session: Some(SessionId(1)), reentrant: true, ..PLAIN }
 }
 
 /// One whose grant is being given back.
@@ -67,7 +61,7 @@ fn a_release_that_gets_no_answer_is_sent_again_until_the_lease_is_over() {
 
 #[test]
 fn a_session_that_cannot_give_back_hears_so_at_the_end_of_its_wait() {
-    let (mut play, member, request, _) = released(session());
+    let (mut play, member, request, _) = released(session(1));
     play.join(member, "hasty", renewing(), play.now);
     play.waits(member, "patient");
     play.released(request, Err(refused()));
@@ -112,8 +106,7 @@ fn what_was_lost_before_is_given_back_by_a_close() {
 fn an_offer_of_a_short_lease_goes_to_the_next_after_a_third_of_it() {
     let (mut play, member) = Play::with(PLAIN);
     play.join(member, "a", renewing().ttl(millis(90)), Moment::NEVER);
-    let (request, _) = play.claim();
-    play.grant(request, 2);
+    play.grants(2);
     play.pass(millis(29));
     assert!(play.releases().is_empty());
     play.pass(millis(1));
@@ -122,7 +115,7 @@ fn an_offer_of_a_short_lease_goes_to_the_next_after_a_third_of_it() {
 
 #[test]
 fn a_level_without_a_cap_that_goes_changes_no_limit() {
-    let (mut play, member) = Play::with(session());
+    let (mut play, member) = Play::with(session(1));
     play.holds(member, "outer", 2);
     let inner = play.holds(member, "inner", 2);
     play.limits();
@@ -133,14 +126,7 @@ fn a_level_without_a_cap_that_goes_changes_no_limit() {
 #[test]
 fn of_two_readers_with_a_grant_each_only_the_one_that_was_released_by_force_has_lost_it() {
     let (mut play, member) = Play::with(Traits { handoffs: 0, ..PLAIN });
-    let held = [("a", 2), ("b", 3)].map(|(who, epoch)| {
-        let id = play.join_in(member, who, Mode::Shared, renewing(), Moment::NEVER);
-        let (request, _) = play.claim();
-        play.grant(request, epoch);
-        let granted = play.granted(who);
-        play.collect(id, &granted);
-        granted
-    });
+    let held = [("a", 2), ("b", 3)].map(|(who, epoch)| play.holds_in(member, who, Mode::Shared, renewing(), epoch));
     play.apply(Event::ForceReleased { key: key(), leases: vec![held[1].guard.lease] });
     assert_eq!(play.state.leases(&key(), None), [held[0].guard.lease]);
 }
@@ -149,18 +135,13 @@ fn of_two_readers_with_a_grant_each_only_the_one_that_was_released_by_force_has_
 fn the_claim_of_one_who_waits_goes_on_when_a_lease_ends_and_nobodys_does() {
     let begin = || {
         let (mut play, member) = Play::with(PLAIN);
-        let id = play.join_in(member, "reader", Mode::Shared, renewing(), Moment::NEVER);
-        let (request, _) = play.claim();
-        play.grant(request, 2);
-        let granted = play.granted("reader");
-        play.collect(id, &granted);
+        play.holds_in(member, "reader", Mode::Shared, renewing(), 2);
         let id = play.waits(member, "writer");
         play.claim();
         (play, id)
     };
     let ends = |play: &mut Play| {
-        let leases = play.state.leases(&key(), None);
-        play.apply(Event::ForceReleased { key: key(), leases });
+        play.forces();
         play.detached()
     };
     let (mut play, _) = begin();

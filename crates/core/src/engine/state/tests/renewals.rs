@@ -4,11 +4,7 @@ use crate::clock::lease_deadline;
 /// One that holds the key with these options.
 fn held(traits: Traits, options: LockOptions) -> (Play, Member, Granted<Cell>) {
     let (mut play, member) = Play::with(traits);
-    let id = play.join(member, "a", options, Moment::NEVER);
-    let (request, _) = play.claim();
-    play.grant(request, 2);
-    let granted = play.granted("a");
-    play.collect(id, &granted);
+    let granted = play.holds_in(member, "a", Mode::Exclusive, options, 2);
     (play, member, granted)
 }
 
@@ -37,11 +33,7 @@ fn leases_of_about_the_same_age_are_renewed_together_and_short_ones_on_time() {
     for (ttl, due) in [(900, 300), (12_000, 4013), (1000, 349)] {
         let (mut play, member) = Play::with(PLAIN);
         play.now = play.now.plus(millis(3));
-        let id = play.join(member, "a", renewing().ttl(millis(ttl)), Moment::NEVER);
-        let (request, _) = play.claim();
-        play.grant(request, 2);
-        let granted = play.granted("a");
-        play.collect(id, &granted);
+        play.holds_in(member, "a", Mode::Exclusive, renewing().ttl(millis(ttl)), 2);
         play.pass(millis(due - 1));
         assert!(play.renewals().is_empty(), "of {ttl} ms");
         play.pass(millis(1));
@@ -110,8 +102,7 @@ fn renewals_leave_together_up_to_a_batch() {
         let id = play.ask(|state, at| state.join(at, join)).0;
         let (request, _) = play.claim();
         play.apply(Event::Answered { request, answer: Ok(Attempt::Granted { epoch: Some(2) }) });
-        let granted = play.granted("a");
-        play.collect(id, &granted);
+        play.comes(id, "a");
     }
     play.pass(TTL / 3 + millis(20));
     let sizes: Vec<_> = play.renewals().iter().map(|batch| batch.leases.len()).collect();

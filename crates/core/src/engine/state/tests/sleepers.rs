@@ -56,9 +56,8 @@ fn on_a_machine_on_which_all_come_late_somebody_comes_in_time() {
 /// A reader that does not come for what it was offered.
 fn offered_to_a_reader() -> (Play, Member, WaiterId, Granted<Cell>) {
     let (mut play, member) = Play::with(PLAIN);
-    let first = play.join_in(member, "a", Mode::Shared, renewing(), Moment::NEVER);
-    let (request, _) = play.claim();
-    play.grant(request, 2);
+    let first = play.reads(member, "a");
+    play.grants(2);
     let offered = play.granted("a");
     (play, member, first, offered)
 }
@@ -66,7 +65,7 @@ fn offered_to_a_reader() -> (Play, Member, WaiterId, Granted<Cell>) {
 #[test]
 fn a_reader_is_in_the_way_of_no_other() {
     let (mut play, member, first, offered) = offered_to_a_reader();
-    let second = play.join_in(member, "b", Mode::Shared, renewing(), Moment::NEVER);
+    let second = play.reads(member, "b");
     play.pass(millis(25));
     assert!(play.called().is_empty());
     // Also where it was called for a writer.

@@ -1,23 +1,7 @@
 use super::*;
 
-fn grant() -> GrantRef {
-    let owner = OwnerId::parse_hex(&"f".repeat(32)).unwrap();
-    GrantRef { key: key(), owner, mode: Mode::Exclusive, epoch: Some(7) }
-}
-
 /// It has the new owner.
 const HAS: Attempt = Attempt::Granted { epoch: Some(7) };
-
-/// One who asks for a detached lock.
-fn attaches(play: &mut Play, member: Member) -> (WaiterId, RequestId, OwnerId) {
-    let join = Join { member, key: key(), mode: Mode::Exclusive, options: renewing(), limit: play.now, handle: "a" };
-    let id = play.ask(|state, at| state.attach(at, Attach { join, grant: grant(), number: 3 }));
-    let (request, owner) = play.one("a lock to be taken over", |action| match action {
-        Action::Send { request: Request::TakeOver(request, _, owner, _), .. } => Some((*request, *owner)),
-        _ => None,
-    });
-    (id, request, owner)
-}
 
 fn taken_over(play: &mut Play, request: RequestId, answer: Result<Attempt>) {
     play.apply(Event::TakenOver { request, answer });
@@ -26,11 +10,10 @@ fn taken_over(play: &mut Play, request: RequestId, answer: Result<Attempt>) {
 #[test]
 fn who_attached_has_no_place_in_the_line_to_go_back_to() {
     let (mut play, member) = Play::with(PLAIN);
-    let (id, request, _) = attaches(&mut play, member);
+    let (id, request, _) = play.attaches(member, "a", detached());
     taken_over(&mut play, request, Ok(HAS));
     let granted = play.granted("a");
-    let leases = play.state.leases(&key(), None);
-    play.apply(Event::ForceReleased { key: key(), leases });
+    play.forces();
     assert!(play.claims().is_empty());
     assert_eq!(play.ask(|state, _| state.collect(id, &granted.guard)), Collected::TooLate);
 }
@@ -38,7 +21,7 @@ fn who_attached_has_no_place_in_the_line_to_go_back_to() {
 #[test]
 fn nobody_passes_who_attaches() {
     let (mut play, member) = Play::with(PLAIN);
-    let (id, request, _) = attaches(&mut play, member);
+    let (id, request, _) = play.attaches(member, "a", detached());
     taken_over(&mut play, request, Ok(HAS));
     let granted = play.granted("a");
     let behind = play.waits(member, "b");
@@ -83,10 +66,9 @@ fn a_writer_that_may_not_be_a_reader_is_given_back() {
 #[test]
 fn what_was_attached_is_not_passed_on_for_nobody_knows_what_the_store_has_of_it() {
     let (mut play, member) = Play::with(PLAIN);
-    let (id, request, _) = attaches(&mut play, member);
+    let (id, request, _) = play.attaches(member, "a", detached());
     taken_over(&mut play, request, Ok(HAS));
-    let granted = play.granted("a");
-    play.collect(id, &granted);
+    let granted = play.comes(id, "a");
     play.waits(member, "b");
     assert_eq!(play.release_guard(granted.guard, None), GuardRelease::Sent);
 }

@@ -39,8 +39,7 @@ fn a_caller_alone_carries_its_own_requests() {
     };
     assert_eq!(alone(&mut play), [(Some("a"), true)]);
     play.grant(request, 2);
-    let granted = play.granted("a");
-    play.collect(id, &granted);
+    let granted = play.comes(id, "a");
     play.release_guard(granted.guard, Some("a"));
     assert_eq!(alone(&mut play), [(Some("a"), true)]);
 }
@@ -62,8 +61,7 @@ fn who_does_not_wait_hears_of_a_failure_of_those_before_it() {
     let (mut play, member) = Play::with(PLAIN);
     play.waits(member, "a");
     play.join(member, "b", renewing(), play.now);
-    let (request, _) = play.claim();
-    play.answer(request, Err(refused()));
+    play.answers(Err(refused()));
     assert_eq!(play.failed("b"), ErrorKind::Unavailable);
 }
 
@@ -71,8 +69,7 @@ fn who_does_not_wait_hears_of_a_failure_of_those_before_it() {
 fn at_the_end_of_its_wait_a_caller_asks_a_last_time() {
     let (mut play, member) = Play::with(PLAIN);
     let id = play.join(member, "a", renewing(), play.now.plus(millis(1)));
-    let (request, _) = play.claim();
-    play.answer(request, Ok(BUSY));
+    play.answers(Ok(BUSY));
     play.now = play.now.plus(millis(1));
     play.apply(Event::TimesUp(key(), id));
     let (request, claim) = play.claim();
@@ -88,8 +85,7 @@ fn who_stood_behind_another_past_its_limit_hears_what_that_one_heard_unless_an_a
         let limit = play.now.plus(millis(30));
         play.join(member, "a", renewing(), limit);
         play.join(member, "b", renewing(), limit);
-        let (request, _) = play.claim();
-        play.answer(request, Ok(BUSY));
+        play.answers(Ok(BUSY));
         if !answered {
             play.pass(millis(25));
             play.claim();
@@ -108,10 +104,10 @@ fn who_stood_behind_another_past_its_limit_hears_what_that_one_heard_unless_an_a
 fn readers_ask_at_once_where_they_share_no_grant_and_up_to_the_first_writer() {
     let (mut play, member) = Play::with(Traits { handoffs: 0, ..PLAIN });
     for who in ["a", "b"] {
-        play.join_in(member, who, Mode::Shared, renewing(), Moment::NEVER);
+        play.reads(member, who);
     }
     play.waits(member, "w");
-    play.join_in(member, "c", Mode::Shared, renewing(), Moment::NEVER);
+    play.reads(member, "c");
     let claims = play.claims();
     assert_eq!(claims.iter().map(|(_, claim)| claim.mode).collect::<Vec<_>>(), [Mode::Shared, Mode::Shared]);
     for (request, _) in claims {
@@ -123,43 +119,36 @@ fn readers_ask_at_once_where_they_share_no_grant_and_up_to_the_first_writer() {
 
 #[test]
 fn a_session_behind_others_asks_where_it_has_the_key_itself() {
-    let session = |of| Traits { session: Some(SessionId(of)), reentrant: true, ..PLAIN };
     let (mut play, one) = Play::with(session(1));
     let other = play.state.add(session(2));
     play.holds(one, "outer", 2);
     play.waits(other, "other");
     assert!(play.claims().is_empty(), "it waits for the session that holds the key here");
     play.waits(one, "inner");
-    let (request, _) = play.claim();
-    play.grant(request, 2);
+    play.grants(2);
     play.granted("inner");
 }
 
 #[test]
 fn two_levels_of_a_session_are_not_asked_for_at_once() {
-    let (mut play, member) = Play::with(Traits { session: Some(SessionId(1)), reentrant: true, ..PLAIN });
+    let (mut play, member) = Play::with(session(1));
     play.holds(member, "outer", 2);
     play.waits(member, "a");
     play.waits(member, "b");
-    let (request, _) = play.claim();
-    play.grant(request, 2);
+    play.grants(2);
     play.claim();
 }
 
 #[test]
 fn what_another_session_lost_keeps_nobody_from_asking() {
-    let session = |of| Traits { session: Some(SessionId(of)), reentrant: true, ..PLAIN };
     let (mut play, one) = Play::with(session(1));
     let (two, three) = (play.state.add(session(2)), play.state.add(session(3)));
     play.holds(one, "lost", 2);
-    let leases = play.state.leases(&key(), None);
-    play.apply(Event::ForceReleased { key: key(), leases });
+    play.forces();
     play.waits(three, "first");
     play.waits(two, "second");
-    let (request, _) = play.claim();
-    play.answer(request, Ok(Attempt::HeldBy { session: SessionId(2), retry_in: None }));
-    let (request, _) = play.claim();
-    play.grant(request, 3);
+    play.answers(Ok(Attempt::HeldBy { session: SessionId(2), retry_in: None }));
+    play.grants(3);
     play.granted("second");
 }
 
@@ -188,8 +177,7 @@ fn who_hears_that_the_store_said_that_the_key_is_held_hears_for_how_long_until_t
     for (retry_in, known) in [(None, false), (Some(millis(50)), true)] {
         let (mut play, member) = Play::with(PLAIN);
         play.waits(member, "a");
-        let (request, _) = play.claim();
-        play.answer(request, Ok(Attempt::Busy { retry_in }));
+        play.answers(Ok(Attempt::Busy { retry_in }));
         let told = remaining(&mut play, member);
         assert_eq!(told.is_some(), known, "{told:?}");
         let Some(left) = told else { continue };
