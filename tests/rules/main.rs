@@ -1,12 +1,12 @@
 //! Rules of the repository, as tests that fail.
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 mod bench_checker;
 mod circles;
 mod documents;
 mod harness;
+mod readmes;
 mod release;
 mod repository;
-mod source;
-mod testkit_only;
-mod tidy;
+mod texts;
 mod words;

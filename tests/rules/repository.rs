@@ -1,25 +1,44 @@
 //! The files of the repository that rules look at.
 
+use std::env;
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::sync::LazyLock;
+
+use serde_json::Value;
 
 /// A crate that is published.
 pub(crate) struct Published {
     pub(crate) name: String,
     pub(crate) folder: PathBuf,
-    pub(crate) manifest: String,
+    /// What `cargo metadata` says of it.
+    pub(crate) metadata: Value,
+    pub(crate) is_default: bool,
 }
 
-/// Every crate but the testkit.
-pub(crate) fn published() -> Vec<Published> {
-    let all = crates().into_iter().map(|folder| {
-        let manifest = read(&folder.join("Cargo.toml"));
-        let name = manifest.lines().find_map(|line| line.strip_prefix("name = ")).expect("a package has a name");
-        Published { name: name.trim_matches('"').to_owned(), folder, manifest }
+pub(crate) fn published() -> &'static [Published] {
+    static PUBLISHED: LazyLock<Vec<Published>> = LazyLock::new(|| {
+        let metadata: Value = serde_json::from_str(&cargo(&["metadata", "--no-deps", "--format-version=1"])).unwrap();
+        let packages = metadata["packages"].as_array().unwrap().iter().filter(|package| package["publish"].is_null());
+        let published = packages.map(|package| Published {
+            name: package["name"].as_str().unwrap().to_owned(),
+            folder: Path::new(package["manifest_path"].as_str().unwrap()).with_file_name(""),
+            metadata: package.clone(),
+            is_default: metadata["workspace_default_members"].as_array().unwrap().contains(&package["id"]),
+        });
+        published.collect()
     });
-    let published: Vec<_> = all.filter(|package| !package.manifest.contains("publish = false")).collect();
-    assert!(published.len() >= 14, "too few crates were found");
-    published
+    assert!(PUBLISHED.len() >= 14, "too few crates were found");
+    &PUBLISHED
+}
+
+/// What cargo prints. It needs the network only for packages that no build here has fetched.
+pub(crate) fn cargo(arguments: &[&str]) -> String {
+    let cargo = env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
+    let output = Command::new(cargo).args(arguments).current_dir(root()).output().expect("cargo can be started");
+    assert!(output.status.success(), "cargo {arguments:?}: {}", String::from_utf8_lossy(&output.stderr));
+    String::from_utf8(output.stdout).expect("cargo prints text")
 }
 
 /// The folders of the crates.
@@ -52,10 +71,10 @@ pub(crate) fn has_extension(file: &Path, extension: &str) -> bool {
     file.extension().is_some_and(|its| its == extension)
 }
 
-/// Every file below, without what git, cargo, npm and pip keep for themselves.
+/// Every file below, without what git, cargo, npm and pip keep for themselves. None where there is no such folder.
 pub(crate) fn files(folder: &Path) -> Vec<PathBuf> {
     let mut below = Vec::new();
-    for entry in fs::read_dir(folder).expect("the folder can be read").flatten() {
+    for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
         let path = entry.path();
         let Ok(kind) = entry.file_type() else { continue };
         if kind.is_file() {
@@ -68,9 +87,9 @@ pub(crate) fn files(folder: &Path) -> Vec<PathBuf> {
     below
 }
 
-/// Fails with every fault of every file. What is no text has none.
+/// Fails with every fault of every file, and where there is no file. What is no text has none.
 pub(crate) fn check(files: Vec<PathBuf>, faults: impl Fn(&str) -> Vec<String>) {
-    assert!(files.iter().all(|file| file.is_file()), "one of these is not a file: {files:?}");
+    assert!(!files.is_empty(), "no file was found");
     let mut all = Vec::new();
     for file in files {
         let Ok(text) = String::from_utf8(fs::read(&file).expect("the file was listed")) else { continue };

@@ -66,7 +66,9 @@ fn repeated(store: &Store, claim: &Claim) -> Option<u64> {
 /// file that was removed or replaced before, and a process that replaces the file afterwards finds the epoch in it.
 async fn attempt(store: &Store, claim: &Claim) -> Result<Outcome> {
     let files = store.directory.key_files(&claim.key);
-    let Some(opened) = open_lock_file(store, &files)? else { return Ok(Outcome::Replaced) };
+    let kept = store.idle.take(&files.lock);
+    let opened = kept.map_or_else(|| OpenFile::at(&files.lock, For::Creating), |kept| Ok(Some(kept)))?;
+    let Some(opened) = opened else { return Ok(Outcome::Replaced) };
     let locked = match opened.try_lock(claim.mode, &files.lock)? {
         Ok(locked) => locked,
         // A file that was kept open may have been replaced long ago.
@@ -107,13 +109,6 @@ async fn attempt(store: &Store, claim: &Claim) -> Result<Outcome> {
             Err(error)
         }
     }
-}
-
-fn open_lock_file(store: &Store, files: &KeyFiles) -> Result<Option<OpenFile>> {
-    if let Some(opened) = store.idle.take(&files.lock) {
-        return Ok(Some(opened));
-    }
-    OpenFile::at(&files.lock, For::Creating)
 }
 
 /// Takes the next epoch under the counter lock, because other readers hold the same lock file. Not granted if the counter

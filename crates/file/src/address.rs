@@ -103,30 +103,23 @@ mod tests {
     }
 
     #[test]
-    fn urls_name_a_directory_and_a_namespace() {
+    fn urls_name_a_directory_and_a_namespace_and_may_say_that_the_file_system_is_local() {
         let table = [
-            ("file:", None, None),
-            ("file://", None, None),
-            ("file:/var/locks", Some("/var/locks"), None),
-            ("file:///var/locks", Some("/var/locks"), None),
-            ("file://localhost/var/locks", Some("/var/locks"), None),
-            ("file:///a%20b%3F?namespace=x", Some("/a b?"), Some("x")),
-            ("file:?namespace=a%26b", None, Some("a&b")),
-            ("file:/d?namespace=", Some("/d"), Some("")),
+            ("file:", None, None, false),
+            ("file://", None, None, false),
+            ("file:/var/locks", Some("/var/locks"), None, false),
+            ("file:///var/locks", Some("/var/locks"), None, false),
+            ("file://localhost/var/locks", Some("/var/locks"), None, false),
+            ("file:///a%20b%3F?namespace=x", Some("/a b?"), Some("x"), false),
+            ("file:?namespace=a%26b", None, Some("a&b"), false),
+            ("file:/d?namespace=", Some("/d"), Some(""), false),
+            ("file:?filesystem=local", None, None, true),
+            ("file:/d?namespace=x&filesystem=local", Some("/d"), Some("x"), true),
         ];
-        for (url, directory, namespace) in table {
+        for (url, directory, namespace, is_local) in table {
             let expected =
-                Address { directory: directory.map(Into::into), namespace: namespace.map(Into::into), is_local: false };
+                Address { directory: directory.map(Into::into), namespace: namespace.map(Into::into), is_local };
             assert_eq!(Address::parse(url).unwrap(), expected, "{url}");
-        }
-    }
-
-    #[test]
-    fn a_url_may_say_that_the_file_system_is_local() {
-        for (url, is_local) in
-            [("file:?filesystem=local", true), ("file:/d?namespace=x&filesystem=local", true), ("file:/d", false)]
-        {
-            assert_eq!(Address::parse(url).unwrap().is_local, is_local, "{url}");
         }
     }
 

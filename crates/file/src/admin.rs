@@ -3,7 +3,7 @@ use std::error::Error as _;
 use leasehold_core::{Cursor, Error, ErrorKind, Holder, Holders, LockKey, Mode, Page, Result};
 
 use crate::counter::Counter;
-use crate::error::unavailable;
+use crate::error::{REMOVED, unavailable};
 use crate::file_lock::OpenFile;
 use crate::key_files::KeyFiles;
 use crate::lock_file::{self, Content};
@@ -93,7 +93,7 @@ pub(crate) async fn force_release(store: &Store, key: &LockKey, only: Option<u64
         // Left by a process that died.
         files.kept().remove();
         if !files.lock.link_to(&files.kept())? {
-            return Err(unavailable(&files.lock, "was removed just now"));
+            return Err(unavailable(&files.lock, REMOVED));
         }
     }
     let new = files.create_replacement()?;
@@ -102,9 +102,7 @@ pub(crate) async fn force_release(store: &Store, key: &LockKey, only: Option<u64
         // For a holder that looks in the next moment; and after the replacement, for one that came in between.
         mark()?;
     }
-    if !files.replacement().rename_to(&files.lock)? {
-        return Err(unavailable(files.replacement(), "was removed just now"));
-    }
+    files.replace()?;
     let holders = holders(store, &files, &old, &mut LivenessCache::default())?;
     if let Some(epoch) = only
         && !holders.is_empty()
@@ -208,6 +206,14 @@ mod tests {
     use crate::acquire::try_acquire;
     use crate::terms::Terms;
 
+    fn store() -> (tempfile::TempDir, Store, LockKey, KeyFiles) {
+        let dir = tempfile::tempdir().unwrap();
+        let store = Store::open(dir.path(), "n", Terms::default()).unwrap();
+        let key = LockKey::new("k").unwrap();
+        let files = store.directory.key_files(&key);
+        (dir, store, key, files)
+    }
+
     async fn epoch(store: &Store, key: &LockKey) -> u64 {
         match try_acquire(store, &Claim::new(key, Mode::Exclusive, Duration::from_secs(30))).await.unwrap() {
             Attempt::Granted { epoch } => epoch.unwrap(),
@@ -217,10 +223,7 @@ mod tests {
 
     #[tokio::test]
     async fn the_count_outlives_a_release_by_force_although_it_is_ahead_of_the_clock() {
-        let dir = tempfile::tempdir().unwrap();
-        let store = Store::open(dir.path(), "n", Terms::default()).unwrap();
-        let key = LockKey::new("k").unwrap();
-        let files = store.directory.key_files(&key);
+        let (_dir, store, key, files) = store();
         // As after a clock that was set back: nothing but this file knows the number.
         let ahead = FencingToken::epoch_at(store.clock.since_1970()) + 1_000_000_000;
         let counter = Counter { epoch: ahead, reserved: ahead + 10 };
@@ -232,10 +235,7 @@ mod tests {
 
     #[tokio::test]
     async fn a_release_by_force_that_was_cut_short_is_begun_anew() {
-        let dir = tempfile::tempdir().unwrap();
-        let store = Store::open(dir.path(), "n", Terms::default()).unwrap();
-        let key = LockKey::new("k").unwrap();
-        let files = store.directory.key_files(&key);
+        let (_dir, store, key, files) = store();
         let before = epoch(&store, &key).await;
         fs::write(files.replacement().full(), "left over").unwrap();
         assert_eq!(force_release(&store, &key, None).await.unwrap().holders.len(), 1);

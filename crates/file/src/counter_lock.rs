@@ -133,12 +133,8 @@ mod tests {
     use super::*;
     use crate::open_dir::OpenDir;
 
-    fn path_to(dir: &tempfile::TempDir, name: &str) -> PathAt {
-        OpenDir::open(dir.path()).unwrap().path_to(name)
-    }
-
     fn key_files(dir: &tempfile::TempDir) -> KeyFiles {
-        KeyFiles { lock: path_to(dir, "k.lock"), key: "k".into() }
+        KeyFiles { lock: OpenDir::open(dir.path()).unwrap().path_to("k.lock"), key: "k".into() }
     }
 
     #[tokio::test]
@@ -171,21 +167,12 @@ mod tests {
         // This runtime has none: a task that sleeps on it panics.
         let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
         let dir = tempfile::tempdir().unwrap();
-        for _ in 0..20 {
-            let next = runtime.block_on(next_counter(None, None, &key_files(&dir), &Clock::system())).unwrap();
-            assert!(next.unwrap().epoch > 0);
-        }
-    }
-
-    #[tokio::test]
-    async fn a_counter_that_is_lost_at_once_does_not_repeat() {
-        let dir = tempfile::tempdir().unwrap();
-        let (files, clock) = (key_files(&dir), Clock::system());
         let mut newest = 0;
         for _ in 0..20 {
-            let next = next_counter(None, None, &files, &clock).await.unwrap().unwrap();
-            assert!(next.epoch > newest);
-            newest = next.epoch;
+            let next = runtime.block_on(next_counter(None, None, &key_files(&dir), &Clock::system())).unwrap();
+            let next = next.unwrap().epoch;
+            assert!(next > newest, "a counter that is lost at once does not repeat");
+            newest = next;
         }
     }
 
@@ -205,28 +192,22 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn the_spare_copy_never_goes_down() {
+    async fn the_spare_copy_never_goes_down_and_a_torn_one_counts_as_none() {
         let dir = tempfile::tempdir().unwrap();
-        let held = CounterLock::take(&path_to(&dir, "k.count")).await.unwrap();
+        let path = key_files(&dir).counter();
+        let held = CounterLock::take(&path).await.unwrap();
         let high = held.reserve(1_000_000).unwrap();
-        assert_eq!(held.reserve(10).unwrap(), high);
-        assert_eq!(held.spare().unwrap(), high);
-    }
-
-    #[tokio::test]
-    async fn a_torn_spare_copy_counts_as_none() {
-        let dir = tempfile::tempdir().unwrap();
-        let path = path_to(&dir, "k.count");
-        std::fs::write(path.full(), b"leasehold2 000").unwrap();
-        assert_eq!(CounterLock::take(&path).await.unwrap().spare().unwrap(), 0);
-        std::fs::write(path.full(), vec![0xff; 4096]).unwrap();
-        assert_eq!(CounterLock::take(&path).await.unwrap().spare().unwrap(), 0);
+        assert_eq!((held.reserve(10).unwrap(), held.spare().unwrap()), (high, high));
+        for torn in [&b"leasehold2 000"[..], &[0xff; 4096]] {
+            std::fs::write(path.full(), torn).unwrap();
+            assert_eq!(held.spare().unwrap(), 0);
+        }
     }
 
     #[tokio::test]
     async fn a_counter_lock_that_another_keeps_is_an_error_and_no_endless_wait() {
         let dir = tempfile::tempdir().unwrap();
-        let path = path_to(&dir, "k.count");
+        let path = key_files(&dir).counter();
         let _taken = CounterLock::take(&path).await.unwrap();
         let error = CounterLock::take(&path).await.unwrap_err();
         assert_eq!(error.kind(), leasehold_core::ErrorKind::Unavailable);

@@ -5,12 +5,12 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use leasehold_core::{Error, ErrorKind, LockKey, Result};
 
-use crate::error::{BACKEND, NOTHING_THERE, failed, refused, unavailable};
+use crate::error::{BACKEND, NOTHING_THERE, REMOVED, failed, refused, unavailable};
 use crate::file_id::FileId;
 use crate::file_lock::{FileLock, OpenFile};
 use crate::key_files::KeyFiles;
 use crate::name;
-use crate::open_dir::{For, OpenDir, PathAt};
+use crate::open_dir::{OpenDir, PathAt};
 use crate::terms::Terms;
 use crate::trust;
 
@@ -89,10 +89,9 @@ impl Directory {
     pub(crate) async fn lock_replacement(&self) -> Result<ReplacementLock<'_>> {
         let here = self.replaces.lock().await;
         let path = self.path_to("replacing");
-        let opened = OpenFile::at(&path, For::Creating)?.ok_or_else(|| unavailable(&path, "was removed just now"))?;
-        let locked = FileLock::wait(opened, &path).await?;
+        let locked = FileLock::wait(OpenFile::create(&path)?, &path).await?;
         if !locked.file.is_at(&path)? {
-            return Err(unavailable(&path, "was removed just now"));
+            return Err(unavailable(&path, REMOVED));
         }
         Ok(ReplacementLock { _file: locked, _here: here })
     }

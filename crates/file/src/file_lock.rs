@@ -6,7 +6,7 @@ use std::time::Duration;
 use leasehold_core::{Mode, Result};
 use rustix::fs::FileType;
 
-use crate::error::{failed, refused, unavailable};
+use crate::error::{REMOVED, failed, refused, unavailable};
 use crate::file_id::FileId;
 use crate::open_dir::{For, PathAt};
 
@@ -26,6 +26,11 @@ impl OpenFile {
             return Err(refused(path, "is not a regular file; move it away"));
         }
         Ok(Some(Self { handle, id: FileId::of(&stat) }))
+    }
+
+    /// Opens the file at `path`, and creates it if it does not exist.
+    pub(crate) fn create(path: &PathAt) -> Result<Self> {
+        Self::at(path, For::Creating)?.ok_or_else(|| unavailable(path, REMOVED))
     }
 
     /// Whether `path` leads to this file. If not, a lock on this file protects nothing. The whole path is resolved,

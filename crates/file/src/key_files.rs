@@ -3,11 +3,11 @@ use std::os::unix::fs::FileExt;
 use leasehold_core::{Mode, Result};
 
 use crate::counter::Counter;
-use crate::error::{failed, refused, unavailable};
+use crate::error::{REMOVED, failed, refused, unavailable};
 use crate::file_lock::{FileLock, OpenFile};
 use crate::lock_file::{self, Content};
 use crate::name;
-use crate::open_dir::{For, PathAt};
+use crate::open_dir::PathAt;
 
 /// The paths of the files of one key.
 #[derive(Debug)]
@@ -78,12 +78,17 @@ impl KeyFiles {
     /// counter fits into it even when the disk is full, and has no counter that could be read.
     pub(crate) fn create_replacement(&self) -> Result<FileLock> {
         let path = self.replacement();
-        let opened = OpenFile::at(&path, For::Creating)?.ok_or_else(|| unavailable(&path, "was removed just now"))?;
-        let Ok(new) = opened.try_lock(Mode::Exclusive, &path)? else {
+        let Ok(new) = OpenFile::create(&path)?.try_lock(Mode::Exclusive, &path)? else {
             return Err(unavailable(&path, "is being used by another"));
         };
         new.file.handle.set_len(0).map_err(|cause| failed("write", &path, cause))?;
         new.file.write(&lock_file::render(None, &self.key, None), 0, &path)?;
         Ok(new)
+    }
+
+    /// Gives the replacement the name of the lock file.
+    pub(crate) fn replace(&self) -> Result<()> {
+        let new = self.replacement();
+        if new.rename_to(&self.lock)? { Ok(()) } else { Err(unavailable(new, REMOVED)) }
     }
 }

@@ -39,8 +39,6 @@ pub(crate) fn stem(encoded: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use std::collections::HashMap;
-
     use proptest::prelude::*;
 
     use super::*;
@@ -79,13 +77,6 @@ mod tests {
             prop_assert!(name.len() <= LONGEST);
             prop_assert!(name.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-_%~".contains(&byte)));
         }
-
-        #[test]
-        fn what_was_not_encoded_is_not_decoded(text in "[a-zA-Z%0-9.~ ]{0,12}") {
-            if let Some(key) = decode(&text) {
-                prop_assert_eq!(encode(key.as_str()), text);
-            }
-        }
     }
 
     #[test]
@@ -101,16 +92,7 @@ mod tests {
         for (key, name) in names {
             assert_eq!(stem(&encode(key)), name, "{key:?}");
         }
-    }
-
-    #[test]
-    fn long_keys_that_differ_only_at_the_end_have_distinct_names() {
-        let mut seen = HashMap::new();
-        for last in 0..100 {
-            let key = format!("{}{last}", "é".repeat(100));
-            let name = stem(&encode(&key));
-            assert!(name.starts_with('~') && name.len() == 65, "{name}");
-            assert_eq!(seen.insert(name, key), None);
-        }
+        let digest = stem(&encode(&"é".repeat(100)));
+        assert!(digest.starts_with('~') && digest.len() == 65, "{digest}");
     }
 }

@@ -131,30 +131,21 @@ impl PathAt {
     }
 
     pub(crate) fn exists(&self) -> Result<bool> {
-        match rustix::fs::statat(&self.dir.fd, self.relative(), AtFlags::SYMLINK_NOFOLLOW) {
-            Ok(_) => Ok(true),
-            Err(Errno::NOENT) => Ok(false),
-            Err(cause) => Err(failed("look at", self, cause.into())),
-        }
+        let found = rustix::fs::statat(&self.dir.fd, self.relative(), AtFlags::SYMLINK_NOFOLLOW);
+        self.told("look at", found.map(drop), &[Errno::NOENT])
     }
 
     /// Renames the file to `other`, and replaces what is there. Returns false if the file does not exist.
     pub(crate) fn rename_to(&self, other: &Self) -> Result<bool> {
-        match rustix::fs::renameat(&self.dir.fd, self.relative(), &other.dir.fd, other.relative()) {
-            Ok(()) => Ok(true),
-            Err(Errno::NOENT) => Ok(false),
-            Err(cause) => Err(failed("rename", self, cause.into())),
-        }
+        let renamed = rustix::fs::renameat(&self.dir.fd, self.relative(), &other.dir.fd, other.relative());
+        self.told("rename", renamed, &[Errno::NOENT])
     }
 
     /// Gives the file the other name, too. Returns false if the file does not exist, or the other name does.
     pub(crate) fn link_to(&self, other: &Self) -> Result<bool> {
         let (from, to) = (&self.dir.fd, &other.dir.fd);
-        match rustix::fs::linkat(from, self.relative(), to, other.relative(), AtFlags::empty()) {
-            Ok(()) => Ok(true),
-            Err(Errno::NOENT | Errno::EXIST) => Ok(false),
-            Err(cause) => Err(failed("link", self, cause.into())),
-        }
+        let linked = rustix::fs::linkat(from, self.relative(), to, other.relative(), AtFlags::empty());
+        self.told("link", linked, &[Errno::NOENT, Errno::EXIST])
     }
 
     /// Removes the file. Does nothing if it does not exist or cannot be removed.
@@ -164,9 +155,16 @@ impl PathAt {
 
     /// Creates a directory with mode 0700. Does nothing if something exists at the path.
     pub(crate) fn create_dir(&self) -> Result<()> {
-        match rustix::fs::mkdirat(&self.dir.fd, self.relative(), Mode::RWXU) {
-            Ok(()) | Err(Errno::EXIST) => Ok(()),
-            Err(cause) => Err(failed("create", self, cause.into())),
+        let made = rustix::fs::mkdirat(&self.dir.fd, self.relative(), Mode::RWXU);
+        self.told("create", made, &[Errno::EXIST]).map(drop)
+    }
+
+    /// Whether it was done. `unless`: the causes that are an answer, and no error.
+    fn told(&self, doing: &str, done: rustix::io::Result<()>, unless: &[Errno]) -> Result<bool> {
+        match done {
+            Ok(()) => Ok(true),
+            Err(cause) if unless.contains(&cause) => Ok(false),
+            Err(cause) => Err(failed(doing, self, cause.into())),
         }
     }
 

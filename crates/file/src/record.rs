@@ -3,7 +3,7 @@ use std::borrow::Cow;
 use leasehold_core::{Holder, Mode, Result};
 use serde::{Deserialize, Serialize};
 
-use crate::error::unavailable;
+use crate::error::{REMOVED, unavailable};
 use crate::file_id::FileId;
 use crate::file_lock::OpenFile;
 use crate::open_dir::{For, PathAt};
@@ -81,7 +81,7 @@ impl ReaderFiles {
             self.dir.create_dir()?;
             opened = OpenFile::at(&path, For::Creating)?;
         }
-        let Some(opened) = opened else { return Err(unavailable(&self.dir, "was removed just now")) };
+        let Some(opened) = opened else { return Err(unavailable(&self.dir, REMOVED)) };
         let entry = ReaderFile(path);
         let mut json = Vec::new();
         record.write_json(&mut json);

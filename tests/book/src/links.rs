@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::fs;
 use std::io;
-use std::path::{Component, Path, PathBuf};
+use std::path::{Path, PathBuf};
 
 use crate::REPOSITORY;
 
@@ -20,10 +20,9 @@ struct Page {
 /// # Errors
 /// When the folder cannot be read.
 pub fn broken_links(book: &Path, repository: &Path) -> io::Result<Vec<String>> {
+    let book = &book.canonicalize()?;
     let mut pages = HashMap::new();
-    for path in html_files(book)? {
-        pages.insert(path.clone(), Page::read(&fs::read_to_string(path)?));
-    }
+    read_pages(book, &mut pages)?;
     let mut broken = Vec::new();
     for (path, page) in &pages {
         for link in &page.links {
@@ -48,10 +47,11 @@ fn look(page: &Path, link: &str, pages: &HashMap<PathBuf, Page>, repository: &Pa
             _ => Err("the form of a link out of the repository is https://…".into()),
         };
     }
-    let to = if target.is_empty() { page.to_path_buf() } else { joined(page, target) };
+    let to = if target.is_empty() { page.to_path_buf() } else { page.with_file_name(target) };
+    let to = to.canonicalize().map_err(|_| "there is no such page or file in the book")?;
     match (pages.get(&to), name) {
         (None, None) if to.is_file() => Ok(()),
-        (None, _) => Err("there is no such page or file in the book".into()),
+        (None, _) => Err("it is no page of the book".into()),
         (Some(_), None | Some("")) => Ok(()),
         (Some(page), Some(name)) if page.names.iter().any(|known| known == name) => Ok(()),
         (Some(_), Some(_)) => Err("that page has no such heading".into()),
@@ -77,21 +77,6 @@ fn headings(text: &str) -> impl Iterator<Item = String> {
     })
 }
 
-/// The file that a link of a page leads to.
-fn joined(page: &Path, link: &str) -> PathBuf {
-    let mut to = page.parent().unwrap_or(page).to_path_buf();
-    for part in Path::new(link).components() {
-        match part {
-            Component::ParentDir => {
-                to.pop();
-            }
-            Component::Normal(part) => to.push(part),
-            _ => {}
-        }
-    }
-    to
-}
-
 impl Page {
     fn read(html: &str) -> Self {
         let mut page = Self::default();
@@ -105,15 +90,15 @@ impl Page {
     }
 }
 
-fn html_files(folder: &Path) -> io::Result<Vec<PathBuf>> {
-    let mut found = Vec::new();
+fn read_pages(folder: &Path, pages: &mut HashMap<PathBuf, Page>) -> io::Result<()> {
     for entry in fs::read_dir(folder)? {
         let path = entry?.path();
         if path.is_dir() {
-            found.extend(html_files(&path)?);
+            read_pages(&path, pages)?;
         } else if path.extension().is_some_and(|extension| extension == "html") {
-            found.push(path);
+            let page = Page::read(&fs::read_to_string(&path)?);
+            pages.insert(path, page);
         }
     }
-    Ok(found)
+    Ok(())
 }

@@ -4,8 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::Value;
 
-use super::cargo;
-use crate::repository::{backends, published, read, root};
+use crate::repository::{backends, cargo, published};
 
 /// The packages that a program gets with one backend, its driver among them, on Linux and without optional features.
 ///
@@ -13,21 +12,8 @@ use crate::repository::{backends, published, read, root};
 /// lease that is renewed and waiting may cost fewer than 15 more.
 const MOST_PACKAGES: usize = 85 + 15 - 1;
 
-const BACKENDS: [&str; 10] = [
-    "leasehold-agent",
-    "leasehold-etcd",
-    "leasehold-file",
-    "leasehold-mysql-rw",
-    "leasehold-mysql-unique",
-    "leasehold-postgres",
-    "leasehold-redis-reentrant",
-    "leasehold-redis-rw",
-    "leasehold-redis-single",
-    "leasehold-redlock",
-];
-
-/// Backends whose driver alone has more than that, and how many packages they have.
-const WITH_A_LARGE_DRIVER: [(&str, usize); 2] = [("leasehold-mysql-rw", 116), ("leasehold-mysql-unique", 116)];
+/// Of those whose driver alone has more than that.
+const MOST_WITH_MYSQL: usize = 116;
 
 /// Packages of which a backend has two versions, by its name or its beginning, and why.
 const TWICE: [(&str, &str, &str); 6] = [
@@ -40,103 +26,63 @@ const TWICE: [(&str, &str, &str); 6] = [
 ];
 
 #[test]
-fn one_backend_brings_few_packages() {
-    let mut measured = 0;
-    for backend in BACKENDS {
-        let most =
-            WITH_A_LARGE_DRIVER.iter().find(|(name, _)| *name == backend).map_or(MOST_PACKAGES, |(_, most)| *most);
-        let packages = packages(backend).len();
-        assert!(packages > 20, "{backend}: the packages were not read");
-        assert!(packages <= most, "{backend} has {packages} packages; {most} are the most");
-        measured += 1;
-    }
-    assert_eq!(measured, backends().len(), "a backend is not measured");
-}
-
-#[test]
-fn no_package_comes_twice_with_a_backend_where_that_can_be_avoided() {
+fn one_backend_brings_few_packages_and_none_twice_where_that_can_be_avoided() {
     let mut needed = BTreeSet::new();
-    for backend in BACKENDS {
+    for folder in backends() {
+        let backend = format!("leasehold-{}", folder.file_name().expect("a name").display());
+        let packages = packages(&["-e=normal", "-p", &backend]);
+        let most = if backend.starts_with("leasehold-mysql") { MOST_WITH_MYSQL } else { MOST_PACKAGES };
+        assert!(packages.len() > 20, "{backend}: the packages were not read");
+        assert!(packages.len() <= most, "{backend} has {} packages; {most} are the most", packages.len());
         let mut versions: BTreeMap<String, usize> = BTreeMap::new();
-        for package in packages(backend) {
-            let name = package.split(' ').next().unwrap_or_default().to_owned();
+        for (name, _) in packages {
             *versions.entry(name).or_default() += 1;
         }
         for (name, _) in versions.into_iter().filter(|(_, count)| *count > 1) {
-            let known = TWICE.iter().position(|(of, twice, _)| backend.starts_with(of) && *twice == name);
-            needed.insert(known.unwrap_or_else(|| panic!("{backend} has two versions of {name}")));
+            let known = TWICE.iter().find(|(of, twice, _)| backend.starts_with(of) && *twice == name);
+            needed.insert(*known.unwrap_or_else(|| panic!("{backend} has two versions of {name}")));
         }
     }
-    let idle: Vec<_> = TWICE.iter().enumerate().filter(|(at, _)| !needed.contains(at)).map(|(_, line)| line).collect();
+    let idle: Vec<_> = TWICE.iter().filter(|line| !needed.contains(line)).collect();
     assert!(idle.is_empty(), "come once by now: {idle:?}");
 }
 
 /// With the locked versions the oldest Rust that is promised is enough on this platform, for every optional feature too.
 #[test]
 fn no_dependency_needs_a_newer_rust_than_is_promised() {
-    let said = cargo(&["--version", "--verbose"]);
-    let here = said.lines().find_map(|line| line.strip_prefix("host: ")).expect("cargo says where it runs");
-    let filter = format!("--filter-platform={here}");
-    let metadata = cargo(&["metadata", "--locked", "--all-features", "--format-version=1", &filter]);
+    let mut arguments = vec!["-e=no-dev", "--all-features"];
+    arguments.extend(published().iter().flat_map(|package| ["-p", &package.name]));
+    let needed = packages(&arguments);
+    let metadata = cargo(&["metadata", "--locked", "--all-features", "--format-version=1"]);
     let metadata: Value = serde_json::from_str(&metadata).expect("cargo prints JSON");
-    let manifest = read(&root().join("Cargo.toml"));
-    let promised = manifest.lines().find_map(|line| line.strip_prefix("rust-version = ")).expect("it is promised");
-    let promised = version(promised.trim_matches('"'));
+    let text = |package: &Value, field: &str| package[field].as_str().map(str::to_owned);
+    let promised = version(&(text(&published()[0].metadata, "rust_version").expect("it is promised") + ".0"));
 
     let mut states_one = 0;
-    let mut too_new = Vec::new();
-    let needed = needed_by_what_is_published(&metadata);
-    for package in list(&metadata["packages"]).iter().filter(|package| needed.contains(text(&package["id"]))) {
-        let Some(wanted) = package["rust_version"].as_str() else { continue };
-        states_one += 1;
-        if version(wanted) > promised {
-            too_new.push(format!("{} {} needs Rust {wanted}", package["name"], package["version"]));
+    for package in metadata["packages"].as_array().expect("a list") {
+        let (name, its_version) =
+            (text(package, "name").expect("a name"), text(package, "version").expect("a version"));
+        if needed.contains(&(name.clone(), format!("v{its_version}")))
+            && let Some(wanted) = text(package, "rust_version")
+        {
+            states_one += 1;
+            assert!(version(&wanted) <= promised, "{name} {its_version} needs Rust {wanted}");
         }
     }
     assert!(states_one > 100, "the packages were not read");
-    assert!(too_new.is_empty(), "\n{}\n", too_new.join("\n"));
 }
 
-/// The ids of the published crates and of all that they need to be built, but not of what only tests need.
-fn needed_by_what_is_published(metadata: &Value) -> BTreeSet<&str> {
-    let published: BTreeSet<String> = published().into_iter().map(|package| package.name).collect();
-    let is_ours = |package: &&Value| published.contains(text(&package["name"])) && package["source"].is_null();
-    let packages = list(&metadata["packages"]);
-    let mut open: Vec<&str> = packages.iter().filter(is_ours).map(|package| text(&package["id"])).collect();
-    assert_eq!(open.len(), published.len());
-
-    let nodes = list(&metadata["resolve"]["nodes"]);
-    let nodes: BTreeMap<&str, &Value> = nodes.iter().map(|node| (text(&node["id"]), node)).collect();
-    let mut needed = BTreeSet::new();
-    while let Some(id) = open.pop() {
-        if needed.insert(id) {
-            let not_for_tests = |of: &&Value| list(&of["dep_kinds"]).iter().any(|kind| kind["kind"] != "dev");
-            open.extend(list(&nodes[id]["deps"]).iter().filter(not_for_tests).map(|of| text(&of["pkg"])));
-        }
-    }
-    needed
+/// Name and version of each package of a tree.
+fn packages(of: &[&str]) -> BTreeSet<(String, String)> {
+    let tree = cargo(&[&["tree", "--locked", "--prefix=none"], of].concat());
+    let packages = tree.lines().filter_map(|line| {
+        let mut words = line.split(' ').map(str::to_owned);
+        Some((words.next()?, words.next()?))
+    });
+    packages.collect()
 }
 
-/// The packages of a program that depends on this one, each as `name version`.
-fn packages(name: &str) -> BTreeSet<String> {
-    let tree = cargo(&["tree", "--locked", "-e=normal", "--prefix=none", "-p", name]);
-    tree.lines()
-        .map(|line| line.split(' ').take(2).collect::<Vec<_>>().join(" "))
-        .filter(|line| !line.is_empty())
-        .collect()
-}
-
-/// `1.89` and `1.89.0` are one version.
+/// `1.89` is smaller than `1.89.0`.
 fn version(text: &str) -> Vec<u32> {
-    let mut parts: Vec<u32> = text.split('.').map(|part| part.parse().expect("a version has numbers")).collect();
-    parts.resize(3, 0);
-    parts
-}
-
-fn list(value: &Value) -> &[Value] {
-    value.as_array().expect("cargo answers with a list")
-}
-
-fn text(value: &Value) -> &str {
-    value.as_str().expect("cargo answers with a text")
+    text.split('.').map(|part| part.parse().expect("a version has numbers")).collect()
 }

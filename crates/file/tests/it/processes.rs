@@ -1,17 +1,14 @@
 //! Several processes on one directory, some of which are stopped or killed.
 
 use std::io::BufRead;
+use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
-use crate::support::{Helper, directory, file, open, patient, say, soon, token};
-use leasehold_file::{Admin, ErrorKind, FileLocks, LockGuard, LockKey, LockerExt, LossReason, ReadGuard, RwLockerExt};
+use crate::support::{Helper, directory, file, key, open, patient, say, token};
+use leasehold_file::{Admin, ErrorKind, FileLocks, Guard, LockerExt, RwLockerExt, core::GuardMode};
 use leasehold_testkit::{shows_nothing, test};
 use rustix::process::Signal;
-
-fn key(key: &str) -> LockKey {
-    LockKey::new(key).unwrap()
-}
 
 /// What a helper process does; nothing in the tests' own process.
 #[test]
@@ -19,29 +16,22 @@ async fn helper() {
     let Some((role, directory)) = crate::support::role() else {
         shows_nothing("other tests run it in processes of their own")
     };
-    let locks = FileLocks::open(directory).unwrap();
+    if role == "default" {
+        return say(&FileLocks::default_dir().unwrap().display().to_string());
+    }
+    let locks = FileLocks::open(&directory).unwrap();
     match &*role {
-        "write" => serve(Ok(locks.acquire(&key("k"), &patient()).await.unwrap().unwrap())).await,
-        "read" => serve(Err(locks.acquire_read(&key("k"), &patient()).await.unwrap().unwrap())).await,
-        "full disk" => on_a_full_disk(&locks).await,
+        "write" => serve(&locks.acquire(&key("k"), &patient()).await.unwrap().unwrap()),
+        "read" => serve(&locks.acquire_read(&key("k"), &patient()).await.unwrap().unwrap()),
+        "full disk" => on_a_full_disk(&locks, &directory.join("filler")).await,
         other => panic!("no such role: {other}"),
     }
 }
 
-async fn serve(guard: Result<LockGuard, ReadGuard>) {
-    say(&format!("holds {}", guard.as_ref().map_or_else(token, token)));
-    for question in std::io::stdin().lock().lines() {
-        match &*question.unwrap() {
-            "lost" => {
-                let reason = match &guard {
-                    Ok(guard) => soon("the loss", guard.lost()).await,
-                    Err(guard) => soon("the loss", guard.lost()).await,
-                };
-                say(reason.as_str());
-            }
-            "held" => say(&guard.as_ref().map_or_else(ReadGuard::is_held, LockGuard::is_held).to_string()),
-            other => panic!("no such question: {other}"),
-        }
+fn serve<M: GuardMode>(guard: &Guard<M>) {
+    say(&format!("holds {}", token(guard)));
+    for _question in std::io::stdin().lock().lines() {
+        say(&guard.is_held().to_string());
     }
 }
 
@@ -50,7 +40,7 @@ async fn a_killed_holder_frees_the_key_at_once() {
     let directory = directory();
     let locks = open(&directory);
     for role in ["write", "read"] {
-        let mut helper = Helper::start("processes", role, directory.path());
+        let mut helper = Helper::start(role, directory.path());
         let theirs = helper.holds();
         assert!(locks.try_lock("k").await.unwrap().is_none());
         assert_eq!(locks.inspect(&key("k")).await.unwrap().holders.len(), 1);
@@ -66,7 +56,7 @@ async fn a_killed_holder_frees_the_key_at_once() {
 async fn what_killed_processes_left_behind_is_swept() {
     let directory = directory();
     for _ in 0..3 {
-        let mut helper = Helper::start("processes", "read", directory.path());
+        let mut helper = Helper::start("read", directory.path());
         helper.holds();
         helper.kill();
     }
@@ -81,13 +71,13 @@ async fn what_killed_processes_left_behind_is_swept() {
 async fn a_stopped_holder_keeps_the_key() {
     let directory = directory();
     let locks = open(&directory);
-    let mut helper = Helper::start("processes", "write", directory.path());
+    let mut helper = Helper::start("write", directory.path());
     helper.holds();
     helper.signal(Signal::STOP);
     let wait = Duration::from_millis(600);
     assert_eq!(locks.lock_for("k", wait).await.map(drop).unwrap_err().kind(), ErrorKind::TimedOut);
     helper.signal(Signal::CONT);
-    assert_eq!(helper.ask("held"), "true");
+    assert_eq!(helper.ask_whether_it_holds(), "true");
 }
 
 #[test]
@@ -118,28 +108,6 @@ async fn a_child_does_not_inherit_the_lock() {
     child.wait().unwrap();
 }
 
-#[test]
-async fn a_holder_in_another_process_is_told_that_it_was_released_by_force() {
-    let directory = directory();
-    let locks = open(&directory);
-    for roles in [&["write"][..], &["read", "read", "read"]] {
-        let mut helpers: Vec<_> = roles.iter().map(|role| Helper::start("processes", role, directory.path())).collect();
-        let theirs = helpers.iter_mut().map(Helper::holds).max().unwrap();
-        let taken = locks.force_release(&key("k")).await.unwrap();
-        assert_eq!(taken.holders.len(), helpers.len());
-        assert_eq!(locks.inspect(&key("k")).await.unwrap().holders, [], "those who lost it are shown");
-        let guard = locks.try_lock("k").await.unwrap().expect("it was freed by force");
-        assert!(token(&guard) > theirs);
-        for helper in &mut helpers {
-            assert_eq!(helper.ask("lost"), LossReason::ForceReleased.as_str());
-            assert_eq!(helper.ask("held"), "false");
-        }
-        drop(helpers);
-        guard.renew().await.unwrap();
-        let _ = guard.release().await.unwrap();
-    }
-}
-
 /// On a file system of its own, which only a child in a mount namespace of its own can have.
 #[test]
 async fn a_full_disk_is_an_error_and_no_grant() {
@@ -158,13 +126,11 @@ async fn a_full_disk_is_an_error_and_no_grant() {
     assert_eq!(helper.hear().as_deref(), Some("stood it"));
 }
 
-async fn on_a_full_disk(locks: &FileLocks) {
-    let (_, directory) = crate::support::role().unwrap();
-    let filler = directory.join("filler");
+async fn on_a_full_disk(locks: &FileLocks, filler: &Path) {
     let before = locks.lock("old").await.unwrap();
     let old = token(&before);
     let _ = before.release().await.unwrap();
-    let mut full = std::fs::OpenOptions::new().append(true).create(true).open(&filler).unwrap();
+    let mut full = std::fs::OpenOptions::new().append(true).create(true).open(filler).unwrap();
     while std::io::Write::write_all(&mut full, &[0; 1024]).is_ok() {}
     for (refused, kind) in [
         (locks.try_lock("new").await.map(drop), "a new lock file"),
@@ -181,7 +147,7 @@ async fn on_a_full_disk(locks: &FileLocks) {
     assert!(token(&again) > old);
     let _ = again.release().await.unwrap();
     drop(full);
-    std::fs::remove_file(&filler).unwrap();
+    std::fs::remove_file(filler).unwrap();
     assert!(locks.try_lock("new").await.unwrap().is_some());
     say("stood it");
 }

@@ -1,15 +1,13 @@
-//! Writers and readers of several processes on one key: no overlap, and no token twice or backwards.
-#![allow(clippy::unwrap_used, clippy::print_stdout, reason = "a test fails by panicking")]
+//! Writers and readers of several lockers on one key: no overlap, and no token twice or backwards.
 
-use crate::support::{Helper, directory, patient, say, token};
-use leasehold_file::{FileLocks, LockKey, LockerExt, Result, RwLockerExt};
-use leasehold_testkit::{shows_nothing, test, tokens_grow_although_all_is_forgotten};
+use std::path::Path;
+
+use crate::support::{directory, file, key, patient, token};
+use leasehold_file::{FileLocks, Guard, LockerExt, Result, RwLockerExt, core::GuardMode};
+use leasehold_testkit::{test, tokens_grow_although_all_is_forgotten};
 use rustix::time::{ClockId, clock_gettime};
 
-const PROCESSES: usize = 8;
-const EACH: usize = 50;
-
-/// One grant, in nanoseconds of a clock that all processes share.
+/// One grant, in nanoseconds of a clock that all threads share.
 #[derive(Clone, Copy, Debug)]
 struct Grant {
     exclusive: bool,
@@ -24,56 +22,54 @@ fn now() -> u64 {
     u64::try_from(now.tv_sec).unwrap() * 1_000_000_000 + u64::try_from(now.tv_nsec).unwrap()
 }
 
-/// What a helper process does; nothing in the tests' own process.
-#[test]
-async fn helper() {
-    let Some((role, directory)) = crate::support::role() else {
-        shows_nothing("other tests run it in processes of their own")
-    };
-    let locks = FileLocks::open(&directory).unwrap();
-    let key = LockKey::new("k").unwrap();
-    let mut grants = Vec::new();
-    for number in 0..EACH {
-        let exclusive = number % 2 == 0;
-        let called = now();
-        let (granted, freed, token) = if exclusive {
-            let guard = locks.acquire(&key, &patient()).await.unwrap().expect("they all let go");
-            let granted = now();
-            tokio::task::yield_now().await;
-            (granted, now(), (token(&guard), guard.release().await.unwrap()).0)
-        } else {
-            let guard = locks.acquire_read(&key, &patient()).await.unwrap().expect("they all let go");
-            let granted = now();
-            tokio::task::yield_now().await;
-            (granted, now(), (token(&guard), guard.release().await.unwrap()).0)
-        };
-        grants.push(Grant { exclusive, called, granted, freed, token });
-        if role == "cleaner" && number % 10 == 0 {
-            // What nobody holds may be removed: the next one counts on.
-            if let Some(guard) = locks.acquire(&key, &patient()).await.unwrap() {
-                std::fs::remove_file(directory.join("leasehold/k.lock")).unwrap();
-                drop(guard);
-            }
-        }
-    }
-    for Grant { exclusive, called, granted, freed, token } in grants {
-        say(&format!("{} {called} {granted} {freed} {token}", u8::from(exclusive)));
-    }
+/// What a thread does. Its locker has open files of its own, as in a process of its own.
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Role {
+    /// Writes and reads in turn.
+    Worker,
+    /// Does so, and removes the lock file now and then while it holds it: what nobody else holds may be removed.
+    Cleaner,
+    Reader,
 }
 
-fn run(roles: [&str; PROCESSES]) -> Vec<Grant> {
-    let directory = directory();
-    let mut helpers: Vec<_> = roles.iter().map(|role| Helper::start("tokens", role, directory.path())).collect();
+async fn play(role: Role, times: usize, directory: &Path) -> Vec<Grant> {
+    let (locks, key) = (FileLocks::open(directory).unwrap(), key("k"));
     let mut grants = Vec::new();
-    for helper in &mut helpers {
-        while let Some(line) = helper.hear() {
-            let numbers: Vec<u64> = line.split(' ').map(|number| number.parse().unwrap()).collect();
-            let [exclusive, called, granted, freed, token] = numbers[..] else { panic!("{line}") };
-            grants.push(Grant { exclusive: exclusive == 1, called, granted, freed, token });
+    for number in 0..times {
+        let exclusive = role != Role::Reader && number % 2 == 0;
+        let called = now();
+        let [granted, freed, token] = if exclusive {
+            hold(locks.acquire(&key, &patient()).await.unwrap().expect("they all let go")).await
+        } else {
+            hold(locks.acquire_read(&key, &patient()).await.unwrap().expect("they all let go")).await
+        };
+        grants.push(Grant { exclusive, called, granted, freed, token });
+        if role == Role::Cleaner && number % 10 == 0 {
+            let guard = locks.acquire(&key, &patient()).await.unwrap();
+            std::fs::remove_file(directory.join("leasehold/k.lock")).unwrap();
+            drop(guard);
         }
     }
-    assert_eq!(grants.len(), PROCESSES * EACH);
     grants
+}
+
+/// When it was granted, when it is freed, and its token.
+async fn hold<M: GuardMode>(guard: Guard<M>) -> [u64; 3] {
+    let granted = now();
+    tokio::task::yield_now().await;
+    let (freed, token) = (now(), token(&guard));
+    let _ = guard.release().await.unwrap();
+    [granted, freed, token]
+}
+
+fn run<const THREADS: usize>(roles: [Role; THREADS], times: usize) -> Vec<Grant> {
+    let directory = directory();
+    let runtime = || tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    let play = |role| runtime().block_on(play(role, times, directory.path()));
+    std::thread::scope(|scope| {
+        let threads = roles.map(|role| scope.spawn(move || play(role)));
+        threads.into_iter().flat_map(|thread| thread.join().unwrap()).collect()
+    })
 }
 
 fn check_tokens(grants: &[Grant]) {
@@ -90,7 +86,10 @@ fn check_tokens(grants: &[Grant]) {
     }
 }
 
-fn check_overlaps(grants: &[Grant]) {
+#[test]
+fn eight_lockers_never_overlap_and_no_token_repeats_or_goes_back() {
+    let grants = run([Role::Worker; 8], 50);
+    check_tokens(&grants);
     for writer in grants.iter().filter(|grant| grant.exclusive) {
         let beside = grants.iter().filter(|other| other.granted < writer.freed && writer.granted < other.freed);
         assert_eq!(beside.count(), 1, "somebody was there beside {writer:?}");
@@ -98,51 +97,10 @@ fn check_overlaps(grants: &[Grant]) {
 }
 
 #[test]
-fn eight_processes_never_overlap_and_no_token_repeats_or_goes_back() {
-    let grants = run(["worker"; PROCESSES]);
-    check_overlaps(&grants);
-    check_tokens(&grants);
-    let readers: Vec<_> = grants.iter().filter(|grant| !grant.exclusive).collect();
-    let together = readers.iter().any(|one| {
-        readers.iter().any(|other| one.token < other.token && other.granted < one.freed && one.granted < other.freed)
-    });
-    println!("readers were {}together", if together { "" } else { "never " });
-}
-
-#[test]
-fn no_token_repeats_or_goes_back_while_the_lock_file_is_removed() {
-    let mut roles = ["worker"; PROCESSES];
-    roles[0] = "cleaner";
-    roles[1] = "cleaner";
-    check_tokens(&run(roles));
-}
-
-#[test]
-fn readers_that_count_at_once_never_count_to_the_same() {
-    const THREADS: usize = 4;
-    const READS: usize = 500;
-    let directory = directory();
-    let path = directory.path();
-    let reads = || {
-        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
-        let (locks, key) = (FileLocks::open(path).unwrap(), LockKey::new("k").unwrap());
-        runtime.block_on(async {
-            let mut grants = Vec::new();
-            for _ in 0..READS {
-                let called = now();
-                let guard = locks.acquire_read(&key, &patient()).await.unwrap().expect("there are readers only");
-                grants.push(Grant { exclusive: false, called, granted: now(), freed: now(), token: token(&guard) });
-                let _ = guard.release().await.unwrap();
-            }
-            grants
-        })
-    };
-    let grants: Vec<Grant> = std::thread::scope(|scope| {
-        let threads: Vec<_> = (0..THREADS).map(|_| scope.spawn(reads)).collect();
-        threads.into_iter().flat_map(|thread| thread.join().unwrap()).collect()
-    });
-    assert_eq!(grants.len(), THREADS * READS);
-    check_tokens(&grants);
+fn no_token_repeats_or_goes_back_while_the_lock_file_is_removed_or_readers_count_at_once() {
+    use Role::{Cleaner, Reader, Worker};
+    check_tokens(&run([Cleaner, Cleaner, Worker, Worker, Worker, Worker, Worker, Worker], 50));
+    check_tokens(&run([Reader; 4], 500));
 }
 
 #[test]
@@ -155,7 +113,7 @@ async fn tokens_of_a_busy_key_grow_when_its_files_are_removed() -> Result<()> {
         guard.release().await.map(|_| token)
     };
     let forgets = async || {
-        std::fs::remove_dir_all(directory.path().join("leasehold")).unwrap();
+        std::fs::remove_dir_all(file(&directory, "")).unwrap();
         FileLocks::open(directory.path())?.lock("k").await.map(|guard| guard.fencing_token())
     };
     tokens_grow_although_all_is_forgotten(grant, forgets).await

@@ -24,27 +24,15 @@ fn a_scheme_leads_to_one_kind_of_store() {
 }
 
 #[test]
-fn a_scheme_that_is_built_in_is_found() {
+fn each_kind_is_found_by_its_schemes_which_the_list_has_and_called_what_its_errors_call_it() {
     for kind in built_in() {
+        assert_eq!((kind.capabilities)().backend(), kind.name);
         for scheme in kind.all_schemes() {
             assert_eq!(kind_of(&format!("{scheme}://h")).unwrap().name, kind.name);
         }
-    }
-}
-
-#[test]
-fn the_list_has_the_schemes_of_each_kind_under_its_feature() {
-    for kind in built_in() {
         let own: HashSet<_> = kind.all_schemes().collect();
         let listed = lines().into_iter().any(|(_, schemes)| schemes.into_iter().collect::<HashSet<_>>() == own);
         assert!(listed, "no line of the list has the schemes of {}: {own:?}", kind.name);
-    }
-}
-
-#[test]
-fn a_kind_is_called_what_its_errors_call_it() {
-    for kind in built_in() {
-        assert_eq!((kind.capabilities)().backend(), kind.name);
     }
 }
 
@@ -69,12 +57,15 @@ fn a_scheme_that_is_not_built_in_leads_to_its_feature() {
 
 #[test]
 fn an_unknown_scheme_is_named_but_never_what_follows_it() {
-    for (url, named) in [("mongodb://:pw@h", Some("mongodb")), ("pw@h:1", None), ("pw", None)] {
+    for (url, named) in [("mongodb://:pw@h", Some("mongodb")), ("pw@h:1", None), ("pw", None), (":", None), ("", None)]
+    {
         let unknown = kind_of(url).unwrap_err();
         assert_eq!((unknown.scheme.as_deref(), unknown.feature), (named, None));
         let told = Error::from(unknown);
         assert_eq!(told.kind(), ErrorKind::InvalidOptions);
         assert!(!format!("{told} {told:?}").contains("pw"), "{told}");
         assert!(named.is_none_or(|scheme| told.to_string().contains(scheme)), "{told}");
+        let known = built_in().all(|kind| kind.schemes.iter().all(|scheme| told.to_string().contains(scheme)));
+        assert!(known, "it says which there are: {told}");
     }
 }

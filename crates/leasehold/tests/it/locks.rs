@@ -53,30 +53,6 @@ async fn it_is_closed_for_all_its_clones() -> Result<()> {
 }
 
 #[test]
-async fn a_url_that_names_no_store_is_refused_before_anything_is_sent() -> Result<()> {
-    for url in ["", "k", ":", "db1:6379", "mongodb://ada:s3cret@db1", "s3cret@db1"] {
-        let refused = leasehold::connect(url).await.unwrap_err();
-        assert_eq!(refused.kind(), ErrorKind::InvalidOptions, "{url}");
-        assert!(!format!("{refused} {refused:?}").contains("s3cret"), "{refused}");
-        assert!(refused.to_string().contains("file"), "it says which there are: {refused}");
-    }
-    Ok(())
-}
-
-/// In a build that lacks a store, its feature is named.
-#[test]
-#[cfg(not(feature = "redis"))]
-async fn the_feature_that_is_missing_is_named() {
-    for url in ["redis://:s3cret@127.0.0.1:1", "redlock:redis://:s3cret@127.0.0.1:1", "valkeys://:s3cret@127.0.0.1:1"] {
-        let refused = leasehold::connect(url).await.unwrap_err();
-        assert_eq!(refused.kind(), ErrorKind::Unsupported, "{url}");
-        let told = format!("{refused} {refused:?}");
-        assert!(!told.contains("s3cret"), "{told}");
-        assert!(refused.to_string().contains("leasehold = { features = [\"redis\"] }"), "{refused}");
-    }
-}
-
-#[test]
 async fn debug_shows_the_backend_alone() -> Result<()> {
     let (locks, _directory) = connected().await?;
     assert_eq!(format!("{locks:?}"), "Locks(\"file\")");

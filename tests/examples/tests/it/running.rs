@@ -1,6 +1,7 @@
-//! Programs as processes, and what they print.
+//! Programs as processes, what they print, and what they answer over HTTP.
 
-use std::io::{BufRead, BufReader, Read};
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::TcpStream;
 use std::process::{Command, Stdio};
 use std::sync::mpsc::{self, Receiver};
 use std::thread;
@@ -55,13 +56,26 @@ impl Running {
     }
 }
 
-/// Runs a program to its end, and gives the one line that it prints.
-pub(crate) fn line_of(program: &str, arguments: &[&str]) -> String {
-    Running::start(program, arguments).rest().join("\n")
-}
-
-/// Runs so many of them at the same time, and gives what they print.
+/// Runs so many of them at the same time, and gives what each prints.
 pub(crate) fn all_of(times: usize, program: &str, arguments: &[&str]) -> Vec<String> {
     let running: Vec<Running> = (0..times).map(|_| Running::start(program, arguments)).collect();
     running.into_iter().map(|program| program.rest().join("\n")).collect()
+}
+
+/// Sends a request: `GET /path`.
+pub(crate) fn ask(address: &str, request: &str) -> TcpStream {
+    let mut stream = TcpStream::connect(address).expect("the program accepts");
+    stream.set_read_timeout(Some(PATIENCE)).expect("a limit");
+    let head = format!("{request} HTTP/1.1\r\nHost: a\r\nContent-Length: 0\r\nConnection: close\r\n\r\n");
+    stream.write_all(head.as_bytes()).expect("the program reads");
+    stream
+}
+
+/// The status and the body of the answer.
+pub(crate) fn answer(mut stream: TcpStream) -> (u16, String) {
+    let mut text = String::new();
+    stream.read_to_string(&mut text).expect("an answer");
+    let (head, body) = text.split_once("\r\n\r\n").unwrap_or_else(|| panic!("no answer: {text}"));
+    let status = head.split(' ').nth(1).and_then(|status| status.parse().ok()).unwrap_or_else(|| panic!("{head}"));
+    (status, body.to_owned())
 }

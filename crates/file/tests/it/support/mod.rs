@@ -1,18 +1,22 @@
 //! What the tests of this crate share: a directory each, patience, and a second process.
 
-use std::future::Future;
+use std::fs::Permissions;
 use std::io::{BufRead, BufReader, Write};
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::{ChildStdin, ChildStdout, Command, Stdio};
 use std::time::Duration;
 
-use leasehold_file::{FencingToken, FileLocks, Guard, LockOptions, Wait, core::GuardMode};
-use leasehold_testkit::{KilledOnDrop, shows_nothing, this_program};
+use leasehold_file::core::GuardMode;
+use leasehold_file::{
+    Admin, Error, FencingToken, FileLocks, Guard, LockKey, LockOptions, LockerExt, RwLockerExt, Wait,
+};
+use leasehold_testkit::{KilledOnDrop, PATIENCE, shows_nothing, this_program};
 use rustix::process::{Pid, Signal, kill_process};
 use tempfile::TempDir;
 
-/// Far longer than anything takes here.
-pub(crate) const AMPLE: Duration = leasehold_testkit::PATIENCE;
+/// Somebody who is neither us nor the super-user.
+pub(crate) const STRANGER: u32 = 65_534;
 
 pub(crate) fn directory() -> TempDir {
     tempfile::tempdir().expect("a temporary directory")
@@ -20,6 +24,24 @@ pub(crate) fn directory() -> TempDir {
 
 pub(crate) fn open(directory: &TempDir) -> FileLocks {
     FileLocks::open(directory.path()).expect("the directory is ours")
+}
+
+pub(crate) fn key(key: &str) -> LockKey {
+    LockKey::new(key).expect("a key")
+}
+
+pub(crate) fn set_mode(path: &Path, mode: u32) {
+    std::fs::set_permissions(path, Permissions::from_mode(mode)).expect("it is ours");
+}
+
+/// The errors of all that can be done with a key.
+pub(crate) async fn refusals(locks: &FileLocks, name: &str) -> [Error; 4] {
+    [
+        locks.try_lock(name).await.map(drop).expect_err("a lock"),
+        locks.try_read(name).await.map(drop).expect_err("a reader's lock"),
+        locks.inspect(&key(name)).await.map(drop).expect_err("an answer"),
+        locks.force_release(&key(name)).await.map(drop).expect_err("a release"),
+    ]
 }
 
 /// What only the super-user may do: others have nothing to test with it.
@@ -34,7 +56,7 @@ pub(crate) fn file(directory: &TempDir, name: &str) -> PathBuf {
 
 /// Waits as long as anything can take, and looks after the grant often.
 pub(crate) fn patient() -> LockOptions {
-    LockOptions::new().ttl(Duration::from_millis(150)).wait(Wait::UpTo(AMPLE))
+    LockOptions::new().ttl(Duration::from_millis(150)).wait(Wait::UpTo(PATIENCE))
 }
 
 pub(crate) fn token<M: GuardMode>(guard: &Guard<M>) -> u64 {
@@ -42,10 +64,10 @@ pub(crate) fn token<M: GuardMode>(guard: &Guard<M>) -> u64 {
 }
 
 pub(crate) async fn soon<T>(what: &str, work: impl Future<Output = T>) -> T {
-    tokio::time::timeout(AMPLE, work).await.unwrap_or_else(|_| panic!("in vain: {what}"))
+    tokio::time::timeout(PATIENCE, work).await.unwrap_or_else(|_| panic!("in vain: {what}"))
 }
 
-/// A second process: this test program again, in the test called `helper`, in a role.
+/// A second process: this test program again, in the test `processes::helper`, in a role.
 pub(crate) struct Helper {
     child: KilledOnDrop,
     input: ChildStdin,
@@ -67,9 +89,8 @@ pub(crate) fn say(line: &str) {
 }
 
 impl Helper {
-    /// Starts the test called `helper` of this module.
-    pub(crate) fn start(module: &str, role: &str, directory: &Path) -> Self {
-        Self::run(&mut this_program(&format!("{module}::helper")), role, directory)
+    pub(crate) fn start(role: &str, directory: &Path) -> Self {
+        Self::run(&mut this_program("processes::helper"), role, directory)
     }
 
     pub(crate) fn run(command: &mut Command, role: &str, directory: &Path) -> Self {
@@ -93,8 +114,8 @@ impl Helper {
         None
     }
 
-    pub(crate) fn ask(&mut self, question: &str) -> String {
-        writeln!(self.input, "{question}").expect("the helper listens");
+    pub(crate) fn ask_whether_it_holds(&mut self) -> String {
+        writeln!(self.input).expect("the helper listens");
         self.hear().expect("the helper answers")
     }
 
