@@ -66,7 +66,7 @@ fn fault(readme: &str, link: &str) -> Option<&'static str> {
     if let Some(path) = path.strip_prefix(DOCS) {
         let shown = published().iter().find(|package| path.split('/').next() == Some(&package.name));
         let Some(shown) = shown else { return Some("is no package of the repository") };
-        let Some((_, item)) = heading.split_once('.') else { return None };
+        let (_, item) = heading.split_once('.')?;
         let has_item = read(&shown.folder.join("api.txt")).contains(&format!("::{item}"));
         return (!has_item).then_some("names what is not there");
     }

@@ -66,13 +66,12 @@ fn rows() -> Vec<Row> {
         holder.token = Some(FencingToken::from(1_812_345_678_901_248_u64 + rank * 421_568));
         holder.granted_at = now().wall.checked_sub(Duration::from_millis(held));
         holder.remaining = Some(Duration::from_millis(left) + AGE);
-        match rows.last_mut().filter(|last| last.key.as_str() == key) {
-            Some(last) => last.holders.push(holder),
-            None => {
-                let mut holders = Holders::new(&LockKey::new(key).unwrap(), vec![holder]);
-                holders.waiters = Some(waiters);
-                rows.push(holders);
-            }
+        if let Some(last) = rows.last_mut().filter(|last| last.key.as_str() == key) {
+            last.holders.push(holder);
+        } else {
+            let mut holders = Holders::new(&LockKey::new(key).unwrap(), vec![holder]);
+            holders.waiters = Some(waiters);
+            rows.push(holders);
         }
     }
     let seen = now().since.saturating_sub(AGE);

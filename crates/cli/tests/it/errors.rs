@@ -117,7 +117,7 @@ fn a_password_or_a_database_that_postgres_refuses_is_named() {
     let nowhere = server.url_of("leasehold", "c4n4ry").replacen("/leasehold?", "/nowhere?", 1);
     is_refused(&nowhere, "database \"nowhere\" does not exist");
     is_refused(&nowhere, "create the database first");
-    Place::at(format!("{}&nonsense=1", server.url())).run("list").is(64, &["nonsense"]);
+    Place::at(format!("{}?nonsense=1", server.url())).run("list").is(64, &["nonsense"]);
     is_refused(&server.url_of("nobody", "c4n4ry"), "check user, password, database");
 }
 
