@@ -14,13 +14,13 @@ fn whoever_looks_is_never_taken_for_a_holder() {
     let (locks, admin) = (open(&directory), open(&directory));
     let (done, key) = (AtomicBool::new(false), key("k"));
     let runtime = || tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
-    let looks = async || {
+    let look = async || {
         while !done.load(Ordering::Relaxed) {
             assert!(admin.inspect(&key).await.unwrap().holders.len() <= 1);
             assert!(admin.list("", None).await.unwrap().keys.len() <= 1);
         }
     };
-    let locks = async || {
+    let take_turns = async || {
         for _ in 0..2000 {
             let writer = locks.try_lock(&key).await.unwrap().expect("only the looker is there");
             let _ = writer.release().await.unwrap();
@@ -29,11 +29,10 @@ fn whoever_looks_is_never_taken_for_a_holder() {
         }
     };
     std::thread::scope(|scope| {
-        let looker = scope.spawn(|| runtime().block_on(looks()));
-        let locker = scope.spawn(|| runtime().block_on(locks()));
-        let locked = locker.join();
+        let watcher = scope.spawn(|| runtime().block_on(look()));
+        let turns = scope.spawn(|| runtime().block_on(take_turns())).join();
         done.store(true, Ordering::Relaxed);
-        assert!(looker.join().is_ok() && locked.is_ok());
+        assert!(watcher.join().is_ok() && turns.is_ok());
     });
 }
 
@@ -97,7 +96,7 @@ async fn a_listing_goes_on_where_its_page_ended() {
     let directory = directory();
     let locks = open(&directory);
     // Every third with a name that is a digest.
-    let long = |number: u32| if number % 3 == 0 { "é".repeat(100) } else { String::new() };
+    let long = |number: u32| if number.is_multiple_of(3) { "é".repeat(100) } else { String::new() };
     let held: BTreeSet<_> = (0..230).map(|number| key(&format!("job/{number}{}", long(number)))).collect();
     let mut guards = vec![locks.lock("other").await.unwrap()];
     for key in &held {
