@@ -42,6 +42,9 @@ use crate::{
 /// than that, and a machine that stands still, are stopped by nothing. There only the term protects, compared by the
 /// resource that is written to.
 ///
+/// Over a [session](crate::Capability::Reentrancy), which may take a key again that it holds, candidates of one session lead together,
+/// in one term: give each a session of its own.
+///
 /// # Beside other elections
 /// | | this | client-go `leaderelection` | etcd `concurrency.Election` |
 /// |---|---|---|---|

@@ -45,7 +45,7 @@ pub enum ErrorKind {
     /// The store may or may not have carried out the request: the reply was lost. What it did is taken back in the
     /// background.
     Indeterminate,
-    /// The locker was closed.
+    /// The locker was closed, or the runtime that connected has ended, and its connections with it.
     Closed,
     /// The store refused for good: authentication, permission, a wrong type, a bad schema.
     Backend,

@@ -44,14 +44,14 @@ impl Home {
     /// Whether it goes on.
     ///
     /// # Errors
-    /// [`Unavailable`](ErrorKind::Unavailable), with what to do, if it has ended.
+    /// [`Closed`](ErrorKind::Closed), with what to do, if it has ended: whoever waits without a limit would wait for ever.
     pub fn check(&self, operation: &'static str) -> Result<()> {
         if self.runtime().is_some() {
             return Ok(());
         }
         let advice =
             "the runtime that connected has ended, and the connections with it: connect again on one that goes on";
-        Err(Error::new(ErrorKind::Unavailable, operation).detail(advice))
+        Err(Error::new(ErrorKind::Closed, operation).detail(advice))
     }
 }
 
@@ -81,7 +81,7 @@ mod tests {
             assert_eq!(Home::for_all(Some(&home)).map(|runtime| runtime.id()), Some(caller.handle().id()));
             assert_eq!(Home::for_all(None).map(|runtime| runtime.id()), Some(caller.handle().id()));
             let error = home.check("ask").unwrap_err();
-            assert_eq!(error.kind(), ErrorKind::Unavailable);
+            assert_eq!(error.kind(), ErrorKind::Closed);
             assert!(error.to_string().contains("connect again on"), "{error}");
         }
     }

@@ -39,7 +39,7 @@ impl QuorumNotReached {
     /// enough to prevent a majority, else of the kind `otherwise`.
     pub(crate) fn into_error_or(self, otherwise: ErrorKind, operation: &'static str) -> Error {
         let refused = self.failures.iter().filter(|state| matches!(state.condition, NodeCondition::Refused(_))).count();
-        let kind = if self.failures.iter().any(|state| state.condition == NodeCondition::Closed) {
+        let kind = if self.failures.iter().any(|state| matches!(state.condition, NodeCondition::Closed(_))) {
             ErrorKind::Closed
         } else if refused > self.nodes - self.needed {
             ErrorKind::Backend
@@ -73,7 +73,7 @@ impl Failure {
 
     /// Whether the node refused, and did nothing.
     pub(crate) fn is_refused(&self) -> bool {
-        matches!(self.condition, NodeCondition::Refused(_) | NodeCondition::Closed) && !self.maybe_done
+        matches!(self.condition, NodeCondition::Refused(_) | NodeCondition::Closed(_)) && !self.maybe_done
     }
 
     /// Whether the node gave no answer, so that the request may be sent again.
@@ -91,7 +91,7 @@ impl From<Error> for Failure {
         let words = cause.split_once(": ").map_or(&*cause, |(_, words)| words);
         let text = if told.contains(words) { told.to_owned() } else { format!("{told}: {cause}") };
         let condition = match error.kind() {
-            ErrorKind::Closed => NodeCondition::Closed,
+            ErrorKind::Closed => NodeCondition::Closed(text),
             _ if error.is_transient() => NodeCondition::Unreachable(text),
             _ => NodeCondition::Refused(text),
         };
@@ -121,7 +121,7 @@ mod tests {
             (vec![refused(), refused(), silent()], ErrorKind::Unavailable),
             (vec![refused(), refused(), refused()], ErrorKind::Backend),
             (vec![NodeCondition::Reset, NodeCondition::Reset, refused()], ErrorKind::Unavailable),
-            (vec![refused(), refused(), refused(), NodeCondition::Closed], ErrorKind::Closed),
+            (vec![refused(), refused(), refused(), NodeCondition::Closed("over".into())], ErrorKind::Closed),
         ] {
             assert_eq!(error(conditions.clone()).kind(), kind, "{conditions:?}");
         }

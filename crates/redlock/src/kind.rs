@@ -43,7 +43,7 @@ fn finding_of(state: NodeState) -> Finding {
             .cure(format!("name another server in place of {node}")),
         Is::Unreachable(why) => Finding::warning("node-unreachable", format!("{node} does not answer ({why})"))
             .cure("start it, or replace it"),
-        Is::Closed => Finding::warning("node-unreachable", format!("{node} was not asked: the locker was closed")),
+        Is::Closed(why) => Finding::warning("node-unreachable", format!("{node} was not asked: {why}")),
         Is::Refused(why) => Finding::error("node-refuses", format!("{node} refuses ({why})"))
             .cure("correct its password or permissions"),
     }

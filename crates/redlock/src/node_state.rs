@@ -15,8 +15,9 @@ pub enum NodeCondition {
     Unreachable(String),
     /// The node refused, for this reason: a password, a permission, an entry of a wrong type.
     Refused(String),
-    /// The node was not asked, or its answer not waited for: the locker was closed.
-    Closed,
+    /// The node was not asked, or its answer not waited for, for this reason: the locker was closed, or the runtime that connected has
+    /// ended.
+    Closed(String),
 }
 
 /// One node and its condition.
@@ -35,8 +36,7 @@ impl fmt::Display for NodeCondition {
             Self::Serving => f.write_str("serving"),
             Self::Reset => f.write_str("node reset (it has no data; repair it)"),
             Self::SameServer(other) => write!(f, "the same server as {other}"),
-            Self::Closed => f.write_str("the locker was closed"),
-            Self::Unreachable(why) | Self::Refused(why) => f.write_str(why),
+            Self::Unreachable(why) | Self::Refused(why) | Self::Closed(why) => f.write_str(why),
         }
     }
 }

@@ -163,7 +163,7 @@ fn beyond_repair(nodes: &Nodes, serving: usize, states: &[NodeState]) -> Error {
 
 fn failed_meanwhile(failure: &Failure) -> Error {
     let kind = match failure.condition {
-        NodeCondition::Closed => ErrorKind::Closed,
+        NodeCondition::Closed(_) => ErrorKind::Closed,
         NodeCondition::Refused(_) => ErrorKind::Backend,
         _ => ErrorKind::Unavailable,
     };

@@ -30,7 +30,7 @@ pub(crate) fn classify(error: &DriverError) -> ErrorKind {
 pub(crate) fn failed(error: &DriverError, secrets: &Secrets) -> Error {
     let cause = secrets::keep_out(secrets, error);
     let advice = match refusal(error) {
-        None if *error.kind() == DriverKind::Timeout => Some("the server gave no answer in time"),
+        None => why_unanswered(error),
         refusal => refusal.and_then(Refusal::advice),
     };
     // As the server said it: it names what it cannot do.
@@ -39,6 +39,18 @@ pub(crate) fn failed(error: &DriverError, secrets: &Secrets) -> Error {
     let told = Error::new(classify(error), "ask Redis");
     let told = if words.is_empty() { told } else { told.detail(words) };
     told.caused_by(cause)
+}
+
+/// Why a command got no answer. The driver names no cause, or a number of the operating system.
+fn why_unanswered(error: &DriverError) -> Option<&'static str> {
+    match error.kind() {
+        DriverKind::Timeout => Some("the server gave no answer in time"),
+        DriverKind::IO | DriverKind::Canceled => Some("the connection broke before the answer came"),
+        DriverKind::Unknown if NEVER_SENT.contains(&error.details()) => {
+            Some("there is no connection; it is being tried again")
+        }
+        _ => None,
+    }
 }
 
 /// The error of a first connection.
@@ -339,7 +351,12 @@ mod tests {
             (Unknown, "LOADING Redis is loading the dataset", "store unavailable: LOADING Redis is loading"),
             (Cluster, "CLUSTERDOWN The cluster is down", "store unavailable: CLUSTERDOWN The cluster is down"),
             (Timeout, "Request timed out.", "outcome unknown: the server gave no answer in time"),
-            (IO, "Connection closed.", "outcome unknown: Connection closed."),
+            (
+                IO,
+                "Connection closed.",
+                "outcome unknown: the connection broke before the answer came: Connection closed.",
+            ),
+            (Unknown, "Failed to route command.", "store unavailable: there is no connection; it is being tried again"),
             (Unknown, "", "outcome unknown"),
             (
                 Unknown,
