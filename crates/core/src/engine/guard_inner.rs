@@ -81,17 +81,24 @@ impl GuardInner {
     pub(crate) async fn release(self) -> Result<ReleaseOutcome> {
         let engine = &self.0.engine;
         let caller = Caller::new();
-        match self.0.release_guard(Some(&caller)) {
+        let ended = self.0.release_guard(Some(&caller));
+        match ended {
             GuardRelease::Passed => return Ok(ReleaseOutcome::Released),
             GuardRelease::Gone => {
                 let lost = self.0.loss();
                 return Ok(lost.map_or(ReleaseOutcome::Released, ReleaseOutcome::AlreadyLost));
             }
-            GuardRelease::Sent => {}
+            GuardRelease::Sent | GuardRelease::Asked => {}
         }
         let _detach_on_drop = DetachOnDrop(&caller, &*engine.driver);
         match caller.answer(&*engine.driver).await {
             Ok(LeaseStatus::Held) => Ok(ReleaseOutcome::Released),
+            // The other readers have left meanwhile, and their release came to the store before the question.
+            Ok(LeaseStatus::NotHeld)
+                if ended == GuardRelease::Asked && self.0.grant.cell.end() == Some(End::Released) =>
+            {
+                Ok(ReleaseOutcome::Released)
+            }
             Ok(LeaseStatus::NotHeld) => Ok(ReleaseOutcome::AlreadyLost(LossReason::Stolen)),
             Ok(LeaseStatus::ForceReleased) => Ok(ReleaseOutcome::AlreadyLost(LossReason::ForceReleased)),
             Err(error) => Err(error.within("release", engine.name(), Some(self.0.key()))),

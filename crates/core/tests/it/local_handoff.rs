@@ -3,7 +3,8 @@
 use std::time::Duration;
 
 use leasehold_core::{
-    Backend, Clock, Engine, EngineOptions, LocalHandoff, LockGuard, LockKey, LockOptions, LockerExt, RwLockerExt,
+    Backend, Clock, Engine, EngineOptions, LocalHandoff, LockGuard, LockKey, LockOptions, LockerExt, ReleaseOutcome,
+    RwLockerExt,
 };
 use leasehold_testkit::{Fault, FaultyMemory, Op, faulty_memory, test};
 use tokio::task::JoinHandle;
@@ -119,6 +120,20 @@ async fn only_requests_that_are_alike_are_served_by_a_hand_off() {
         assert_eq!(handoffs(&next.await.unwrap()), 0, "{other:?}");
         assert_eq!(bench.claims(), claims + 1);
     }
+}
+
+/// The reader that leaves first asks whether the lease is still held; the question comes behind the release of the last one.
+#[test(paused)]
+async fn a_reader_that_left_is_not_told_that_it_lost_what_the_others_have_released_since() {
+    let bench = bench(LocalHandoff::new());
+    let writer = bench.take().await;
+    let options = LockOptions::new().ttl(LEASE);
+    let (first, last) = (bench.engine.read_with("k", &options), bench.engine.read_with("k", &options));
+    let (first, last, _) = tokio::join!(first, last, async { writer.release().await.unwrap() });
+    assert_eq!(bench.claims(), 2, "one grant for the writer, one for both readers");
+    bench.store.faults.next(Op::Renew, Fault::Slow(Duration::from_secs(1)), 1);
+    let (first, last) = tokio::join!(first.unwrap().release(), last.unwrap().release());
+    assert_eq!((first.unwrap(), last.unwrap()), (ReleaseOutcome::Released, ReleaseOutcome::Released));
 }
 
 #[test(paused)]

@@ -217,6 +217,8 @@ pub(crate) enum GuardRelease {
     Gone,
     /// Other guards of this process have the lease now.
     Passed,
+    /// Other guards of this process have the lease now, and the store was asked whether it is still held.
+    Asked,
     /// A release was sent to the store.
     Sent,
 }

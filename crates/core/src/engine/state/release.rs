@@ -170,7 +170,7 @@ impl<W: Clone, L: LeaseCell> Key<W, L> {
             // The lease goes on with other readers, and may have been released by force: only the store knows.
             self.renew_now(step, id, by);
             self.advance(step);
-            return GuardRelease::Sent;
+            return GuardRelease::Asked;
         }
         self.advance(step);
         match (ended, shared) {

@@ -154,7 +154,7 @@ fn the_claim_of_one_who_waits_goes_on_when_a_lease_ends_and_nobodys_does() {
 #[test]
 fn a_reader_that_leaves_others_and_waits_for_the_outcome_has_the_store_asked() {
     let (mut play, [first, _]) = readers_of_one_grant();
-    assert_eq!(play.release_guard(first.guard, Some("a")), GuardRelease::Sent);
+    assert_eq!(play.release_guard(first.guard, Some("a")), GuardRelease::Asked);
     let batch = play.renewals().remove(0);
     play.apply(Event::Renewed(batch, vec![Ok(LeaseStatus::ForceReleased)]));
     assert_eq!(play.ends(), [End::Lost(LossReason::ForceReleased)]);
