@@ -12,7 +12,7 @@ use super::inner::Inner;
 use super::state::{End, Granted, GuardRef, GuardRelease, Join, LeaseCell, WaiterId};
 use crate::clock::Moment;
 use crate::{
-    Capability, Error, ErrorKind, FencingToken, GrantRef, LeaseStatus, LockKey, LockOptions, LossReason, Mode, OwnerId,
+    Capability, Error, ErrorKind, FencingToken, GrantRef, LockKey, LockOptions, LossReason, Mode, OwnerId,
     ReleaseOutcome, Result,
 };
 
@@ -92,15 +92,7 @@ impl GuardInner {
         }
         let _detach_on_drop = DetachOnDrop(&caller, &*engine.driver);
         match caller.answer(&*engine.driver).await {
-            Ok(LeaseStatus::Held) => Ok(ReleaseOutcome::Released),
-            // The other readers have left meanwhile, and their release came to the store before the question.
-            Ok(LeaseStatus::NotHeld)
-                if ended == GuardRelease::Asked && self.0.grant.cell.end() == Some(End::Released) =>
-            {
-                Ok(ReleaseOutcome::Released)
-            }
-            Ok(LeaseStatus::NotHeld) => Ok(ReleaseOutcome::AlreadyLost(LossReason::Stolen)),
-            Ok(LeaseStatus::ForceReleased) => Ok(ReleaseOutcome::AlreadyLost(LossReason::ForceReleased)),
+            Ok(answer) => Ok(ended.outcome(answer, self.0.grant.cell.end())),
             Err(error) => Err(error.within("release", engine.name(), Some(self.0.key()))),
         }
     }

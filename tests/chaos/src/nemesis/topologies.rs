@@ -42,6 +42,8 @@ pub(super) fn role(scene: &Scene<'_>, node: &Node) -> Vec<String> {
 /// Has a replica take the place of a primary of which it did not receive the last. The canary is how many bytes it lacks.
 pub(super) fn fall_behind(scene: &Scene<'_>, lasts: Duration) -> Result<u64, String> {
     let nodes = &scene.store.nodes;
+    // A primary that has just begun counts its bytes from zero, and replicas that do not follow it yet have more of the old one.
+    agree(|| all_follow(nodes))?;
     let (primaries, replicas): (Vec<&Node>, Vec<&Node>) = nodes.iter().partition(|node| node.is_primary());
     let primary = primaries.first().ok_or("there is no primary")?;
     let has = |node: &Node| node.info("replication", "master_repl_offset");
@@ -65,13 +67,15 @@ pub(super) fn fall_behind(scene: &Scene<'_>, lasts: Duration) -> Result<u64, Str
 
 /// Where all replicas confirm, nothing is granted until all of them follow a primary: so long a fault lasts.
 pub(super) fn wait_for_replicas(scene: &Scene<'_>) -> Result<(), String> {
-    let nodes = &scene.store.nodes;
-    let followers = |node: &&Node| node.ask(&["INFO", "replication"]).text().matches("state=online").count();
-    let is_whole = || {
-        let primaries: Vec<&Node> = nodes.iter().filter(|node| node.is_primary()).collect();
-        primaries.len() == 1 && primaries.iter().all(|node| followers(node) + 1 == nodes.len())
-    };
-    if matches!(scene.store.shape, Shape::Sentinels { all_confirm: true, .. }) { agree(is_whole) } else { Ok(()) }
+    let all_confirm = matches!(scene.store.shape, Shape::Sentinels { all_confirm: true, .. });
+    if all_confirm { agree(|| all_follow(&scene.store.nodes)) } else { Ok(()) }
+}
+
+/// Whether one is primary, and has all others as its replicas.
+fn all_follow(nodes: &[Node]) -> bool {
+    let followers = |node: &Node| node.ask(&["INFO", "replication"]).text().matches("state=online").count();
+    let primaries: Vec<&Node> = nodes.iter().filter(|node| node.is_primary()).collect();
+    matches!(primaries[..], [primary] if followers(primary) + 1 == nodes.len())
 }
 
 /// Has a replica in a Cluster take over from the primary of a key: while that runs, or after it was killed. The canary is the

@@ -8,7 +8,7 @@ use smallvec::SmallVec;
 use crate::clock::Moment;
 use crate::{
     Attempt, Busy, Claim, Error, GrantRef, LeaseStatus, LockKey, LockOptions, LossReason, Mode, Notification, OwnerId,
-    Renewal, Result, SessionId,
+    ReleaseOutcome, Renewal, Result, SessionId,
 };
 
 /// Names an engine among those that share one state.
@@ -221,6 +221,19 @@ pub(crate) enum GuardRelease {
     Asked,
     /// A release was sent to the store.
     Sent,
+}
+
+impl GuardRelease {
+    /// What the store's answer means to the caller, where the lease has ended here so.
+    pub(crate) fn outcome(self, answer: LeaseStatus, end: Option<End>) -> ReleaseOutcome {
+        match answer {
+            LeaseStatus::Held => ReleaseOutcome::Released,
+            // The other readers have left meanwhile, and their release came to the store before the question.
+            LeaseStatus::NotHeld if self == Self::Asked && end == Some(End::Released) => ReleaseOutcome::Released,
+            LeaseStatus::NotHeld => ReleaseOutcome::AlreadyLost(LossReason::Stolen),
+            LeaseStatus::ForceReleased => ReleaseOutcome::AlreadyLost(LossReason::ForceReleased),
+        }
+    }
 }
 
 /// A guard that is offered to a waiter.

@@ -3,12 +3,12 @@
 use std::cmp::Ordering;
 
 use super::super::Collected;
-use super::super::event::{Attach, Event, Join, LeaseCell, Outcome, RequestId, WaiterId};
+use super::super::event::{Attach, Event, GuardRelease, Join, LeaseCell, Outcome, RequestId, WaiterId};
 use super::super::keys::KeyEntry;
 use super::key_names::name_of;
-use super::world::{At, Checked, Flight, Handle, Property, Side, Token, Wants, World, broken};
+use super::world::{At, Checked, Flight, Handle, Leaving, Property, Side, Token, Wants, World, broken};
 use crate::clock::Moment;
-use crate::{ErrorKind, GrantRef, Mode, Notification, OwnerId};
+use crate::{ErrorKind, GrantRef, LeaseStatus, LossReason, Mode, Notification, OwnerId, ReleaseOutcome};
 
 impl World {
     pub(super) fn join(&mut self, index: usize, limit: Moment) -> Checked {
@@ -124,12 +124,31 @@ impl World {
 
     pub(super) fn release_guard(&mut self, index: usize, waits: bool) -> Checked {
         let side = self.side_of(index);
-        let At::Holding { guard, .. } = self.seats[index].at.clone() else { return Ok(()) };
+        let At::Holding { guard, owner, cell, .. } = self.seats[index].at.clone() else { return Ok(()) };
         let handle = Handle::next(&mut self.ids);
         self.seats[index].handle = handle;
         self.seats[index].at = At::Away;
         self.begins_rest(side, &guard);
-        self.ask(side, |state, at| state.release_guard(at, &guard, waits.then_some(handle))).map(|_| ())
+        let (ended, out) = self.applied(side, |state, at| state.release_guard(at, &guard, waits.then_some(handle)));
+        if waits && matches!(ended, GuardRelease::Sent | GuardRelease::Asked) {
+            self.leaving.push(Leaving { handle, owner, cell, ended });
+        }
+        self.carry_out(side, out)
+    }
+
+    /// Who released a guard hears the store's answer. Only what the store took away, or let run out, was lost.
+    pub(super) fn hears(&mut self, by: Handle, told: Option<LeaseStatus>) -> Checked {
+        let Some(index) = self.leaving.iter().position(|leaving| leaving.handle == by) else { return Ok(()) };
+        let Leaving { owner, cell, ended, .. } = self.leaving.swap_remove(index);
+        let end = self.cells.iter().find(|known| known.id == cell).and_then(|known| known.end);
+        let outcome = told.map(|told| ended.outcome(told, end));
+        if outcome == Some(ReleaseOutcome::AlreadyLost(LossReason::Stolen)) {
+            self.seen.push("a release hears of a loss");
+            if !self.evicted.contains(&owner) && !self.store.ran_out.contains(&owner) {
+                return broken(Property::OneEnd, "who released hears of a loss that was none");
+            }
+        }
+        Ok(())
     }
 
     pub(super) fn detach(&mut self, index: usize) -> Checked {

@@ -42,11 +42,13 @@ impl World {
                 Action::Send { member, request, by, alone } => {
                     let member = self.members.iter().position(|(of, id, _)| (*of, *id) == (side, member)).unwrap();
                     self.may_send(side, member, &request, by)?;
+                    let tells = by.filter(|by| self.leaving.iter().any(|leaving| leaving.handle == *by));
                     self.flights.push(Flight {
                         side,
                         member,
                         asks: Asks::Store(request),
                         by: by.filter(|_| alone),
+                        tells,
                         answer: None,
                         unheard: false,
                     });
@@ -93,6 +95,14 @@ impl World {
                 Some(false) => return broken(Property::Turns, "a claim overtakes its own process's release"),
                 None => {}
             }
+        }
+        if let Request::Release(_, grant) = request {
+            // One before it is overdue, and told its caller that the outcome is unknown.
+            let before = |flight: &&mut Flight| {
+                flight.side == side
+                    && matches!(&flight.asks, Asks::Store(Request::Release(_, of)) if of.owner == grant.owner)
+            };
+            self.flights.iter_mut().filter(before).for_each(|flight| flight.tells = None);
         }
         let Request::Renew(Batch { leases, renewals, .. }) = request else { return Ok(()) };
         let held: Vec<_> =
@@ -222,8 +232,17 @@ impl World {
 
     /// Its answer arrives.
     pub(super) fn answer(&mut self, index: usize) -> Checked {
-        let Flight { side, asks, answer, .. } = self.discard(index);
+        let Flight { side, asks, tells, answer, .. } = self.discard(index);
         let Some(answer) = answer else { return Ok(()) };
+        let told = answer.of_release();
+        self.take_in(side, asks, answer)?;
+        match tells {
+            Some(by) => self.hears(by, told),
+            None => Ok(()),
+        }
+    }
+
+    fn take_in(&mut self, side: Side, asks: Asks, answer: Answer) -> Checked {
         match (asks, answer) {
             (Asks::Store(Request::Claim(request, Claim { key, .. })), Answer::Claim(answer)) => {
                 let orphaned = self.sides[side].is_orphaned(&key, request);
@@ -276,7 +295,7 @@ impl World {
             self.answer(index)?;
         }
         if may_come_yet {
-            self.flights.push(Flight { unheard: true, by: None, answer: None, ..flight });
+            self.flights.push(Flight { unheard: true, by: None, tells: None, answer: None, ..flight });
         }
         Ok(())
     }
@@ -341,6 +360,15 @@ impl World {
 }
 
 impl Answer {
+    /// What it says to who released a guard.
+    fn of_release(&self) -> Option<LeaseStatus> {
+        match self {
+            Self::Release(Ok(held)) => Some(*held),
+            Self::Renew(answers) => answers.first().and_then(|held| held.as_ref().ok()).copied(),
+            _ => None,
+        }
+    }
+
     pub(super) fn failed(of: &Asks, kind: ErrorKind) -> Self {
         use crate::Error;
 

@@ -209,6 +209,16 @@ static READERS: Config = Config {
     ..PLAIN
 };
 
+/// Two readers who share the grant that was claimed when both waited, and leave.
+static READERS_LEAVE: Config = Config {
+    name: "readers who leave",
+    seats: &[READS, READS, READS],
+    begins: &[Join(0), Join(1), Join(2), RoundTrip(0), Collect(0), RoundTrip(0), Collect(1), Collect(2), Drop(0)],
+    faults: &[(ForceElsewhere, 1)],
+    most: 1,
+    ..PLAIN
+};
+
 static WISHES: Config = Config {
     name: "different wishes",
     seats: &[WAITS, SeatOf { renew: false, ..WAITS }],
@@ -243,7 +253,7 @@ static LEVEL_LEFT: Config = Config {
 };
 
 /// The smallest situations in which rules of the protocol show.
-pub(super) static FEW_CALLERS: [&Config; 14] = [
+pub(super) static FEW_CALLERS: [&Config; 15] = [
     &ATTACHES_IN_PEACE,
     &PAIR,
     &LINE,
@@ -253,6 +263,7 @@ pub(super) static FEW_CALLERS: [&Config; 14] = [
     &READERS_IN_LINE,
     &READER_AND_WRITER,
     &READERS,
+    &READERS_LEAVE,
     &WISHES,
     &FORCED,
     &CLOSED,

@@ -7,10 +7,10 @@ use std::time::Duration;
 
 use smallvec::SmallVec;
 
-use super::super::event::{Batch, BatchId, Request, RequestId};
+use super::super::event::{Batch, BatchId, GuardRelease, Request, RequestId};
 use super::super::waiter::Changes;
 use super::store::{Holder, QueueEntry, Store};
-use super::world::{Answer, Asks, At, CellState, Flight, Handle, Seat, UNIT, Wants, World, number_of};
+use super::world::{Answer, Asks, At, CellState, Flight, Handle, Leaving, Seat, UNIT, Wants, World, number_of};
 use crate::clock::Moment;
 use crate::{
     Attempt, Claim, Error, ErrorKind, GrantRef, LeaseStatus, Mode, Notification, OwnerId, Renewal, Result, SessionId,
@@ -86,10 +86,11 @@ encoded! {
     GrantRef { owner, mode, epoch as epochs; key }
     Renewal { grant, ttl }
     Batch { id, sent_at as Past, leases, renewals; keys, within }
-    Store { holders, queue, newest as Epoch, forced; keys }
+    Store { holders, queue, newest as Epoch, forced, ran_out; keys }
     Holder { key, owner, session, mode, epoch as Epoch, ends }
     QueueEntry { key, owner, mode, lease, until }
     CellState { side, id as Cell, limit, end }
+    Leaving { handle, owner, cell as Cell, ended }
 }
 
 /// A number of which only the order counts.
@@ -146,6 +147,7 @@ words! {
     Duration: |length, _| steps(*length).min(100);
     Mode: |mode, _| u64::from(*mode == Mode::Shared);
     SessionId: |session, _| session.0;
+    GuardRelease: |ended, _| 70 + *ended as u64;
     LeaseStatus: |held, _| 50 + *held as u64;
     Error: |error, _| match error.kind() {
         ErrorKind::Unavailable => 40,
@@ -243,6 +245,7 @@ impl Encoder {
             closed,
             seats,
             flights,
+            leaving,
             notifications,
             subscribed,
             store,
@@ -285,7 +288,7 @@ impl Encoder {
             to.side = *side as u64;
             request.encode(to);
         });
-        self.all(&[store, cells, evicted]);
+        self.all(&[store, cells, evicted, leaving]);
         let answered = |epoch: u64| {
             let granted = |flight: &Flight| matches!(flight.answer, Some(Answer::Claim(Ok(Attempt::Granted { epoch: Some(of) }))) if of == epoch);
             world.flights.iter().any(granted)
@@ -336,14 +339,14 @@ impl Encode for Seat {
 
 impl Encode for Flight {
     fn encode(&self, to: &mut Encoder) {
-        let Self { side, member, asks, by, answer, unheard } = self;
+        let Self { side, member, asks, by, tells, answer, unheard } = self;
         to.side = *side as u64;
         member.encode(to);
         match asks {
             Asks::Store(request) => request.encode(to),
             Asks::Force(_, leases) => leases.encode(to),
         }
-        to.all(&[by, answer, unheard]);
+        to.all(&[by, tells, answer, unheard]);
     }
 }
 

@@ -252,13 +252,14 @@ impl World {
                 }
             }
         }
-        let (seats, sides) = (&self.seats, &self.sides);
+        let (seats, sides, leaving) = (&self.seats, &self.sides, &self.leaving);
         let referred = |id: u32| {
-            seats.iter().any(|seat| match &seat.at {
-                At::Holding { cell, .. } => *cell == id,
-                At::Waiting { offer: Some(offer), .. } => offer.cell.id == id,
-                _ => false,
-            })
+            leaving.iter().any(|leaving| leaving.cell == id)
+                || seats.iter().any(|seat| match &seat.at {
+                    At::Holding { cell, .. } => *cell == id,
+                    At::Waiting { offer: Some(offer), .. } => offer.cell.id == id,
+                    _ => false,
+                })
         };
         self.cells.retain(|cell| referred(cell.id) || sides[cell.side].lease_of(cell.id).is_some());
         let in_use = |owner: &OwnerId| {
@@ -272,8 +273,10 @@ impl World {
                     })
             })
         };
-        self.evicted.retain(in_use);
-        self.store.forced.retain(in_use);
+        let in_use = |owner: &OwnerId| in_use(owner) || leaving.iter().any(|leaving| leaving.owner == *owner);
+        for owners in [&mut self.evicted, &mut self.store.forced, &mut self.store.ran_out] {
+            owners.retain(in_use);
+        }
         Ok(())
     }
 }

@@ -15,6 +15,8 @@ pub(super) struct Store {
     pub(super) newest: u64,
     /// Owners that were released by force.
     pub(super) forced: Vec<OwnerId>,
+    /// Owners of what ran out.
+    pub(super) ran_out: Vec<OwnerId>,
 }
 
 #[derive(Clone, Debug)]
@@ -46,7 +48,7 @@ fn not_held(forced: &[OwnerId], owner: OwnerId) -> LeaseStatus {
 impl Store {
     /// What the passing of time does. Grants out of the line are told.
     pub(super) fn settle(&mut self, now: Moment) -> Vec<(u8, Notification)> {
-        self.holders.retain(|holder| holder.ends > now);
+        self.ran_out.extend(self.holders.extract_if(.., |holder| holder.ends <= now).map(|holder| holder.owner));
         self.queue.retain(|place| place.until > now);
         let mut granted = Vec::new();
         while let Some(first) = self.queue.iter().position(|place| self.is_next(place)) {

@@ -76,7 +76,7 @@ impl World {
                 let (side, key) = (side as usize, self.store.holders[0].key);
                 let asks = Asks::Force(key, self.sides[side].leases(&name_of(key), None));
                 let member = self.members.iter().position(|(of, ..)| *of == side).unwrap();
-                self.flights.push(Flight { side, member, asks, by: None, answer: None, unheard: false });
+                self.flights.push(Flight { side, member, asks, by: None, tells: None, answer: None, unheard: false });
                 Ok(())
             }
             Move::ForceElsewhere => {

@@ -3,7 +3,9 @@
 use std::cell::Cell;
 use std::time::Duration;
 
-use super::super::event::{End, Granted, GuardRef, LeaseCell, LeaseId, Member, Request, RequestId, Traits, WaiterId};
+use super::super::event::{
+    End, Granted, GuardRef, GuardRelease, LeaseCell, LeaseId, Member, Request, RequestId, Traits, WaiterId,
+};
 use super::super::{Randomness, State};
 use super::moves::{FAULTS, Fault, Move};
 use super::store::{Queue, Store};
@@ -107,6 +109,8 @@ pub(super) struct World {
     pub(super) closed: Vec<bool>,
     pub(super) seats: Vec<Seat>,
     pub(super) flights: Vec<Flight>,
+    /// Who released a guard, and waits to hear what became of it.
+    pub(super) leaving: Vec<Leaving>,
     pub(super) notifications: Vec<(Side, RequestId, Notification)>,
     pub(super) subscribed: Vec<(Side, RequestId)>,
     pub(super) store: Store,
@@ -196,6 +200,14 @@ pub(super) struct CellState {
     pub(super) end: Option<End>,
 }
 
+#[derive(Clone, Debug)]
+pub(super) struct Leaving {
+    pub(super) handle: Handle,
+    pub(super) owner: OwnerId,
+    pub(super) cell: u32,
+    pub(super) ended: GuardRelease,
+}
+
 /// A request on its way.
 #[derive(Clone, Debug)]
 pub(super) struct Flight {
@@ -204,6 +216,8 @@ pub(super) struct Flight {
     pub(super) asks: Asks,
     /// Goes on only as this caller polls it.
     pub(super) by: Option<Handle>,
+    /// Who released a guard, and hears the answer.
+    pub(super) tells: Option<Handle>,
     pub(super) answer: Option<Answer>,
     /// Nobody waits for the answer any more, and the store may carry it out yet.
     pub(super) unheard: bool,
@@ -276,6 +290,7 @@ impl World {
             closed: vec![false; config.members.len()],
             seats: Vec::new(),
             flights: Vec::new(),
+            leaving: Vec::new(),
             notifications: Vec::new(),
             subscribed: Vec::new(),
             store: Store { newest: 1, keys: config.keys, ..Store::default() },
