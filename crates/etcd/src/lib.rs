@@ -26,7 +26,7 @@ mod leases;
 mod nodes;
 mod proto;
 mod store;
-mod unsettled;
+mod unanswered;
 
 pub use leasehold_core::*;
 

@@ -38,7 +38,7 @@ async fn some(store: &Store, renewals: &[Renewal]) -> Result<Vec<Result<LeaseSta
     };
     let entries = renewals.iter().map(&mut read).collect::<Vec<_>>();
     let kept = |(renewal, entry): (&Renewal, &Result<Entry, Gone>)| {
-        let is_kept = |entry: &&Entry| entry.text.ttl == seconds(renewal.ttl) && !store.is_unsettled(entry.owner);
+        let is_kept = |entry: &&Entry| entry.text.ttl == seconds(renewal.ttl) && !store.is_unanswered(entry.owner);
         entry.as_ref().ok().filter(is_kept).map(|entry| entry.lease)
     };
     let kept: Vec<i64> = renewals.iter().zip(&entries).filter_map(kept).collect();
@@ -115,7 +115,7 @@ async fn prolong(store: &Store, base: Base, renewal: &Renewal) -> Result<LeaseSt
             Err(Gone::Replaced) => return Ok(LeaseStatus::NotHeld),
             Err(Gone::Odd(error)) => return Err(error),
         };
-        let stays = !store.is_unsettled(grant.owner);
+        let stays = !store.is_unanswered(grant.owner);
         let (is_enough, ttl) = match entry.text.ttl.cmp(&ttl) {
             Ordering::Equal if stays => (store.keep_alive(RENEW, &[entry.lease]).await? == [true], ttl),
             // A lease that lasts longer than asked is not made shorter. What is left is told in whole seconds, rounded down.

@@ -17,7 +17,7 @@ use crate::proto::{
     Compare, LEASE_GRANT, LEASE_KEEP_ALIVE, LEASE_REVOKE, LEASE_TIME_TO_LIVE, LeaseGrantRequest, LeaseRequest,
     LeaseResponse, Operation, RANGE, Range, RangeRequest, RangeResponse, TXN, TxnRequest, TxnResponse,
 };
-use crate::unsettled::Unsettled;
+use crate::unanswered::Unanswered;
 
 /// The locks of one namespace: the servers, the names, and who of this process waits. A clone shares them.
 #[derive(Clone, Debug)]
@@ -35,7 +35,7 @@ struct Shared {
     clock: Clock,
     base: Mutex<Option<Base>>,
     waiting: Mutex<HashMap<LockKey, Waiters>>,
-    unsettled: Mutex<Unsettled>,
+    unanswered: Mutex<Unanswered>,
     /// Sent whenever somebody else waits, or waits no more.
     changed: watch::Sender<()>,
 }
@@ -64,7 +64,7 @@ impl Store {
             clock: Clock::system(),
             base: Mutex::default(),
             waiting: Mutex::default(),
-            unsettled: Mutex::default(),
+            unanswered: Mutex::default(),
             changed: watch::Sender::new(()),
         }))
     }
@@ -257,7 +257,7 @@ impl Store {
     }
 
     /// Carries out a transaction that replaces the lease of this owner's entry, if nobody changed the entry since it was read.
-    /// If the answer does not come, or is not waited for, the owner is [unsettled](Self::is_unsettled) from then on.
+    /// If the answer does not come, or is not waited for, [`is_unanswered`](Self::is_unanswered) holds of the owner from then on.
     pub(crate) async fn replace(
         &self,
         operation: &'static str,
@@ -265,21 +265,21 @@ impl Store {
         modified: i64,
         txn: TxnRequest,
     ) -> Result<bool> {
-        locked(&self.0.unsettled).sent(owner, modified);
+        locked(&self.0.unanswered).sent(owner, modified);
         let done = self.txn(operation, true, txn).await?;
-        locked(&self.0.unsettled).answered(owner, modified);
+        locked(&self.0.unanswered).answered(owner, modified);
         Ok(done.succeeded)
     }
 
     /// Whether the lease of this owner's entry may still be replaced by one that was granted earlier, so that to keep the present
     /// one alive says nothing. Only to replace the lease, which changes the entry, keeps that from happening.
-    pub(crate) fn is_unsettled(&self, owner: OwnerId) -> bool {
-        locked(&self.0.unsettled).contains(owner)
+    pub(crate) fn is_unanswered(&self, owner: OwnerId) -> bool {
+        locked(&self.0.unanswered).contains(owner)
     }
 
     /// Notes that this owner is gone.
     pub(crate) fn settled(&self, owner: OwnerId) {
-        locked(&self.0.unsettled).gone(owner);
+        locked(&self.0.unanswered).gone(owner);
     }
 
     pub(crate) fn changes(&self) -> watch::Receiver<()> {

@@ -204,11 +204,11 @@ mod tests {
 
     use super::*;
     use crate::acquire::try_acquire;
-    use crate::terms::Terms;
+    use crate::dir_options::DirOptions;
 
     fn store() -> (tempfile::TempDir, Store, LockKey, KeyFiles) {
         let dir = tempfile::tempdir().unwrap();
-        let store = Store::open(dir.path(), "n", Terms::default()).unwrap();
+        let store = Store::open(dir.path(), "n", DirOptions::default()).unwrap();
         let key = LockKey::new("k").unwrap();
         let files = store.directory.key_files(&key);
         (dir, store, key, files)

@@ -7,9 +7,9 @@ use leasehold_core::{
     Result, SharedBackend,
 };
 
+use crate::dir_options::DirOptions;
 use crate::error::BACKEND;
 use crate::store::Store;
-use crate::terms::Terms;
 use crate::{acquire, admin, downgrade, release, renew};
 
 /// The [`Backend`] behind [`FileLocks`](crate::FileLocks): the locks of one namespace in one directory.
@@ -27,11 +27,11 @@ impl FileBackend {
     /// belongs to another user, can be written to or moved by other users, or is on a file system that is not known to be of
     /// this machine alone.
     pub fn open(directory: impl AsRef<Path>, namespace: &str) -> Result<Self> {
-        Self::open_on(directory.as_ref(), namespace, Terms::default())
+        Self::open_on(directory.as_ref(), namespace, DirOptions::default())
     }
 
-    pub(crate) fn open_on(directory: &Path, namespace: &str, terms: Terms) -> Result<Self> {
-        Ok(Self { store: Store::open(directory, namespace, terms)? })
+    pub(crate) fn open_on(directory: &Path, namespace: &str, options: DirOptions) -> Result<Self> {
+        Ok(Self { store: Store::open(directory, namespace, options)? })
     }
 
     /// The capabilities, which are the same for every directory.

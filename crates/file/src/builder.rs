@@ -4,8 +4,8 @@ use leasehold_core::Result;
 
 use crate::address::{self, Address};
 use crate::backend::FileBackend;
+use crate::dir_options::DirOptions;
 use crate::locker::FileLocks;
-use crate::terms::Terms;
 
 /// Settings for opening [`FileLocks`]. [`FileLocks::builder`] creates one.
 #[derive(Clone, Debug)]
@@ -13,7 +13,7 @@ use crate::terms::Terms;
 pub struct FileLocksBuilder {
     directory: Option<PathBuf>,
     namespace: String,
-    terms: Terms,
+    options: DirOptions,
 }
 
 impl FileLocksBuilder {
@@ -35,20 +35,20 @@ impl FileLocksBuilder {
     /// [`InvalidOptions`](crate::ErrorKind::InvalidOptions) if the URL has another form.
     pub fn url(self, url: &str) -> Result<Self> {
         let Address { directory, namespace, is_local } = Address::parse(url)?;
-        let terms = Terms { is_local: self.terms.is_local || is_local, ..self.terms };
-        Ok(Self { directory, namespace: namespace.unwrap_or(self.namespace), terms })
+        let options = DirOptions { is_local: self.options.is_local || is_local, ..self.options };
+        Ok(Self { directory, namespace: namespace.unwrap_or(self.namespace), options })
     }
 
     /// Refuses a directory or a namespace that does not exist, instead of creating it: for programs that look at the locks of
     /// others, to which a mistyped directory would look like one in which nothing is held.
     pub fn existing(self) -> Self {
-        Self { terms: Terms { creates: false, ..self.terms }, ..self }
+        Self { options: DirOptions { creates: false, ..self.options }, ..self }
     }
 
     /// Says that the directory's file system is of this machine alone, although its type is not known to be: FUSE, or a disk
     /// that is shared. If that is wrong, programs on two machines may hold one key.
     pub fn local_file_system(self) -> Self {
-        Self { terms: Terms { is_local: true, ..self.terms }, ..self }
+        Self { options: DirOptions { is_local: true, ..self.options }, ..self }
     }
 
     /// Lets the programs that this process starts inherit its locks: if this process is killed, its keys stay taken until all of
@@ -56,7 +56,7 @@ impl FileLocksBuilder {
     ///
     /// A program keeps the keys that were held when it was started, and no others.
     pub fn inherited(self) -> Self {
-        Self { terms: Terms { inherited: true, ..self.terms }, ..self }
+        Self { options: DirOptions { inherited: true, ..self.options }, ..self }
     }
 
     /// Opens the directory, and creates it if it does not exist, unless that was [switched off](Self::existing).
@@ -65,13 +65,13 @@ impl FileLocksBuilder {
     /// The same as for [`FileBackend::open`].
     pub fn open(self) -> Result<FileLocks> {
         let directory = self.directory.map_or_else(FileLocks::default_dir, Ok)?;
-        Ok(FileBackend::open_on(&directory, &self.namespace, self.terms)?.into())
+        Ok(FileBackend::open_on(&directory, &self.namespace, self.options)?.into())
     }
 }
 
 impl Default for FileLocksBuilder {
     fn default() -> Self {
-        Self { directory: None, namespace: "leasehold".to_owned(), terms: Terms::default() }
+        Self { directory: None, namespace: "leasehold".to_owned(), options: DirOptions::default() }
     }
 }
 

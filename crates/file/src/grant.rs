@@ -3,7 +3,7 @@ use std::os::unix::fs::FileExt;
 use leasehold_core::{LeaseStatus, LockKey, Result};
 
 use crate::file_lock::FileLock;
-use crate::idle::IdleFiles;
+use crate::idle_files::IdleFiles;
 use crate::key_files::KeyFiles;
 use crate::lock_file;
 use crate::open_dir::PathAt;

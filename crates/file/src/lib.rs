@@ -18,15 +18,16 @@ mod renew;
 mod examination;
 // what these operations work on (store, directory, grant, ...),
 mod counter_lock;
-mod directory;
 mod grant;
-mod idle;
+mod idle_files;
 mod key_files;
+mod lock_directory;
 mod sessions;
 mod store;
 // and the contents and properties of single files.
 mod address;
 mod counter;
+mod dir_options;
 mod error;
 mod file_id;
 mod file_lock;
@@ -34,7 +35,6 @@ mod lock_file;
 mod name;
 mod open_dir;
 mod record;
-mod terms;
 mod trust;
 
 pub use leasehold_core::{

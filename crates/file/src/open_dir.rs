@@ -9,9 +9,9 @@ use leasehold_core::Result;
 use rustix::fs::{AtFlags, Dir, FlockOperation, Mode, OFlags};
 use rustix::io::Errno;
 
+use crate::dir_options::DirOptions;
 use crate::error::{NOTHING_THERE, failed, refused};
 use crate::file_id::FileId;
-use crate::terms::Terms;
 use crate::trust;
 
 #[cfg(any(target_os = "linux", target_os = "android"))]
@@ -56,16 +56,16 @@ impl OpenDir {
     }
 
     /// Opens the directory `name` in this one.
-    pub(crate) fn below(self: &Arc<Self>, name: &str, terms: Terms) -> Result<Arc<Self>> {
+    pub(crate) fn below(self: &Arc<Self>, name: &str, options: DirOptions) -> Result<Arc<Self>> {
         let path = self.path_to(name);
-        if terms.creates {
+        if options.creates {
             path.create_dir()?;
         } else if !path.exists()? {
             return Err(refused(&path, NOTHING_THERE));
         }
         let fd = rustix::fs::openat(&self.fd, name, Self::HOW | OFlags::NOFOLLOW, Mode::empty());
         // A symbolic link, too, is no directory.
-        Self::of(fd.map_err(|cause| failed("open", &path, cause.into()))?, path.path, terms.inherited)
+        Self::of(fd.map_err(|cause| failed("open", &path, cause.into()))?, path.path, options.inherited)
     }
 
     const HOW: OFlags = OFlags::RDONLY.union(OFlags::DIRECTORY).union(OFlags::CLOEXEC);

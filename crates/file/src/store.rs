@@ -4,19 +4,19 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use leasehold_core::{Claim, Clock, OwnerId, Result};
 
-use crate::directory::Directory;
+use crate::dir_options::DirOptions;
 use crate::file_id::FileId;
 use crate::grant::Grant;
-use crate::idle::IdleFiles;
+use crate::idle_files::IdleFiles;
 use crate::key_files::KeyFiles;
+use crate::lock_directory::LockDirectory;
 use crate::record::{ReaderFiles, Record};
 use crate::sessions::{Liveness, LivenessCache, Sessions};
-use crate::terms::Terms;
 
 /// The directory of one namespace, and what this process has open in it. Every operation of the backend works on it.
 #[derive(Debug)]
 pub(crate) struct Store {
-    pub(crate) directory: Directory,
+    pub(crate) directory: LockDirectory,
     pub(crate) sessions: Sessions,
     pub(crate) clock: Clock,
     pub(crate) idle: IdleFiles,
@@ -26,15 +26,15 @@ pub(crate) struct Store {
 }
 
 impl Store {
-    pub(crate) fn open(directory: &Path, namespace: &str, terms: Terms) -> Result<Self> {
-        let directory = Directory::open(directory, namespace, terms)?;
+    pub(crate) fn open(directory: &Path, namespace: &str, options: DirOptions) -> Result<Self> {
+        let directory = LockDirectory::open(directory, namespace, options)?;
         let sessions = Sessions::new(directory.sessions());
         Ok(Self {
             directory,
             sessions,
             clock: Clock::system(),
             // A file that is open elsewhere, too, must not be locked again: that would be the lock of both.
-            idle: IdleFiles::new(if terms.inherited { 0 } else { IdleFiles::MOST }),
+            idle: IdleFiles::new(if options.inherited { 0 } else { IdleFiles::MOST }),
             pid: std::process::id(),
             held: Mutex::default(),
         })

@@ -307,7 +307,7 @@ pub(super) const MUTANTS: &[Mutant] = mutants! {
     "etcd": "a renewal does not prolong the lease" in "crates/etcd/src/renew.rs",
         "let alive = if kept.is_empty() { Vec::new() } else { store.keep_alive(RENEW, &kept).await? };" => "let alive = vec![true; kept.len()];";
     "etcd" by "late": "a renewal that was given up replaces a lease that was renewed since" in "crates/etcd/src/store.rs",
-        "locked(&self.0.unsettled).contains(owner)" => "locked(&self.0.unsettled).contains(owner) && false";
+        "locked(&self.0.unanswered).contains(owner)" => "locked(&self.0.unanswered).contains(owner) && false";
     "etcd" by "late": "a forced release in two rounds names those of the last" in "crates/etcd/src/admin.rs",
         "        let mut all = true;" => "        released.holders.clear();\n        let mut all = true;";
 };

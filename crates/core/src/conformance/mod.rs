@@ -91,12 +91,12 @@ mod faults;
 mod fixture;
 mod model;
 mod needs;
+mod parallelism;
 mod process;
 mod report;
 mod run;
 mod subject;
 mod tokens;
-mod turns;
 mod variant;
 mod verdict;
 
@@ -112,12 +112,12 @@ pub use self::faults::{Fault, Faults, Faulty, Op, RenewalBatch, Request};
 #[doc(hidden)]
 pub use self::needs::{Skipped, needs, needs_or_why, shows_nothing};
 #[doc(hidden)]
+pub use self::parallelism::Turns;
+#[doc(hidden)]
 pub use self::report::{Cases, Report, report};
 #[doc(hidden)]
 pub use self::subject::{Shareable, Subject, TestClient, Unshared};
 pub use self::tokens::tokens_grow_although_all_is_forgotten;
-#[doc(hidden)]
-pub use self::turns::Turns;
 #[doc(hidden)]
 pub use self::verdict::panic_text;
 

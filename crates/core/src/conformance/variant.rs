@@ -1,3 +1,5 @@
+//! One backend that runs through the suite in several ways, for example with each fast path off.
+
 use std::sync::Arc;
 
 use async_trait::async_trait;

@@ -1,7 +1,8 @@
 //! The engine: everything about a lock that is the same for every store.
 //!
 //! `state/` is the protocol as a state machine without I/O. What happens goes in as an event, and what has to be done comes out as
-//! actions, which `driver.rs` carries out. One key with a lease of 12 s, from its first acquire to a loss; milliseconds, event, actions:
+//! actions, which `driver.rs` carries out. One key with a lease of 12 s; milliseconds since the scene began, event, actions (a test compares
+//! this page with what the state machine does):
 //!
 //! ```text
 //! A free key
@@ -23,25 +24,28 @@
 //!     0  the store says that it is busy        -
 //!     0  the store notifies: freed             send a claim
 //!     0  the store grants it                   c has guard 0 of the lease, unsubscribe
-//! A loss: the store does not answer any more, and is asked again and again
+//! A loss: the store does not answer any more, and the renewal is sent again and again (not shown)
 //!  4000  a third of the lease is over          send a renewal
 //!  4000  no answer to the renewal              -
 //! 11878  the deadline has come                 the lease ends: Lost(Unreachable)
 //! ```
 //!
-//! A call comes in at `acquire.rs` and joins the wait queue of its key; `driver.rs` has each request sent by `requests.rs`, which feeds
-//! the answer back as an event, and `caller.rs` is how the task that waits is told; that task also polls the request, as long as nobody
-//! else depends on it. `driver.rs` has the timer, too: it sends `Tick` when the state says that something is due. A guard reads in
-//! `cell.rs` whether it is held.
+//! The deadline is the moment before the request was sent, plus the lease, less 1 % and 2 ms. Where the store has a queue (Redis, etcd), it
+//! answers a waiter `Queued`; the claim is repeated with the same owner id to keep the place, and the grant comes as a notification.
+//!
+//! A call comes in at `acquire.rs` and joins the wait queue of its key. `requests.rs` sends what `driver.rs` gives it, and the answer comes
+//! back as an event. `caller.rs` tells the task that waits; that task also polls the request, as long as no other waiter needs the answer.
+//! A caller that leaves lets its claim go on: what that wins goes to the next waiter, or back. `driver.rs` has the timer, too: it sends
+//! `Tick` when the state says that something is due. A guard reads in `cell.rs` whether it is held.
 //!
 //! In `state/`, a key has three parts: the wait queue (`queue.rs`), the leases (`lease.rs`), and what the store was asked and has
 //! answered (`in_store.rs`); `key.rs` says what is next (`advance`). `claim.rs` and `renewals.rs` have what is sent and what an answer
-//! means, `release.rs` also how a lease ends, by a loss, too. `grant.rs` offers a lease to its waiter, who collects it within a second,
-//! and `local_handoff.rs` passes it on; `notifications.rs` and `subscription.rs` have what the store tells, and `backoff.rs` how often
-//! it is asked in case that is lost. Renewals go in batches over all keys. `Event` and `Action` (`event.rs`) and the methods of
-//! `State` (`join`, `collect`, `release_guard`, …) list all there is.
+//! means. `release.rs` has how a lease ends, by a release or by a loss. `grant.rs` offers a guard to its waiter; `sleepers.rs` lets others pass
+//! one that does not come for it. `local_handoff.rs` passes a lease on. `notifications.rs` and `subscription.rs` have what the store tells, and
+//! `backoff.rs` the pauses after which it is asked in case a message is lost. Renewals go in batches over all keys, and none waits for the
+//! answer to the one before. All that can happen is in `Event` and `Action` (`event.rs`) and the methods of `State`.
 //!
-//! Imports point downwards in this order: this file, `acquire` and `take_over`, `long_wait`, `guard_inner`, `requests`, `inner`, `driver`,
+//! Imports point downwards in this order: this file, `acquire` and `owner_change`, `long_wait`, `guard_inner`, `requests`, `inner`, `driver`,
 //! `caller`, `observe` and `random`, `cell`, `state`.
 
 mod acquire;
@@ -49,14 +53,14 @@ mod caller;
 mod cell;
 mod driver;
 mod guard_inner;
+mod handoff_limits;
 mod inner;
-mod local_handoff;
 mod long_wait;
 mod observe;
+mod owner_change;
 mod random;
 mod requests;
 mod state;
-mod take_over;
 
 use std::fmt;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -66,7 +70,7 @@ use async_trait::async_trait;
 use tokio::sync::Notify;
 
 pub(crate) use self::guard_inner::{GuardInner, WeakGuardState};
-pub use self::local_handoff::LocalHandoff;
+pub use self::handoff_limits::LocalHandoff;
 pub use self::observe::describe_metrics;
 pub(crate) use self::random::SystemRandom;
 pub(crate) use self::state::BackOff;

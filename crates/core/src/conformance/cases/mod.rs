@@ -8,9 +8,9 @@ mod election;
 mod ends;
 mod errors;
 mod exclusion;
-mod horizon;
 mod keys;
 mod lease;
+mod lease_end;
 mod loss;
 mod observe;
 mod order;
@@ -83,7 +83,7 @@ const CASES: &[Case] = cases! {
     token::c04_epochs_grow_no_faster_than_the_clock [Fencing]
 
     loss::c05_the_deadline_runs_from_before_the_request [Lease]
-    horizon::c05_nobody_is_granted_before_the_guard_gives_up [Lease]
+    lease_end::c05_nobody_is_granted_before_the_guard_gives_up [Lease]
     loss::c05_a_grant_that_comes_too_late_is_refused [Lease]
     loss::c05_loss_is_told_while_a_renewal_hangs [Lease]
     loss::c05_is_held_compares_clocks_at_the_point_of_use [Lease]
@@ -103,7 +103,7 @@ const CASES: &[Case] = cases! {
     waiting::c07_a_lost_reply_leaves_nothing
     waiting::c07_the_wait_limit_leaves_nothing
 
-    horizon::c08_a_client_an_hour_off_behaves_like_any_other
+    lease_end::c08_a_client_an_hour_off_behaves_like_any_other
 
     renewal::c09_renewal_of_an_expired_grant_creates_nothing [Lease]
     renewal::c09_the_largest_batch_renews_every_one [Lease]

@@ -42,17 +42,17 @@
 //! Clients reach the server straight, or through a [`Proxy`] with faults. A case is named `driver::` and what a user can rely on.
 
 mod cases;
+mod idle_runtime;
 mod proxy;
-mod resting;
 mod rig;
 mod run;
 mod silenced;
 mod stage;
 mod tries;
 
-pub use self::proxy::{Effects, Proxy};
 #[doc(hidden)]
-pub use self::resting::a_runtime_that_rests_stalls_nobody;
+pub use self::idle_runtime::a_runtime_that_rests_stalls_nobody;
+pub use self::proxy::{Effects, Proxy};
 pub use self::rig::{Able, Borrowed, Fault, PASSWORD, Rig, Rigged, Room, Said, Unable, never};
 #[doc(hidden)]
 pub use self::silenced::Silenced;

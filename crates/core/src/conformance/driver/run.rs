@@ -12,7 +12,7 @@ use super::rig::{Rig, Unable};
 use super::stage::{Stage, Verdict};
 use crate::conformance::arguments::Asked;
 use crate::conformance::expected::Expected;
-use crate::conformance::turns::Turns;
+use crate::conformance::parallelism::Turns;
 use crate::conformance::verdict::panic_text;
 
 /// The limit of a case. Only one that hangs takes so long.

@@ -3,8 +3,8 @@
 mod answers;
 mod crowds;
 mod ends;
+mod idle_runtime;
 mod outside;
-mod resting;
 mod silence;
 mod storm;
 mod wakers;

@@ -6,7 +6,7 @@ use tokio::task::JoinSet;
 use tokio::time::timeout;
 
 use super::links::hangs;
-use crate::conformance::driver::resting;
+use crate::conformance::driver::idle_runtime;
 use crate::conformance::driver::silenced::Silenced;
 use crate::conformance::driver::stage::{
     Stage, Verdict, comes_after, ensure, eventually, key, once, patient, take, works,
@@ -69,7 +69,7 @@ pub(super) async fn a_locker_that_is_dropped_lets_go_of_keys_and_connections(sta
 }
 
 pub(super) async fn a_runtime_that_rests_stalls_nobody(stage: Stage) -> Verdict {
-    resting::a_runtime_that_rests_stalls_nobody(stage.near().await?).await;
+    idle_runtime::a_runtime_that_rests_stalls_nobody(stage.near().await?).await;
     Ok(())
 }
 

@@ -5,9 +5,9 @@ use leasehold_core::OwnerId;
 /// Owners whose lease may still be replaced by a transaction that was sent, and whose answer did not come: each with the newest
 /// revision of its entry that such a transaction compares.
 #[derive(Debug, Default)]
-pub(crate) struct Unsettled(HashMap<OwnerId, i64>);
+pub(crate) struct Unanswered(HashMap<OwnerId, i64>);
 
-impl Unsettled {
+impl Unanswered {
     /// Notes a transaction, before it is sent, that replaces the lease if the entry is as it was at this revision.
     pub(crate) fn sent(&mut self, owner: OwnerId, revision: i64) {
         let newest = self.0.entry(owner).or_insert(revision);
@@ -38,20 +38,20 @@ mod tests {
 
     #[test]
     fn an_answer_settles_what_compares_its_revision_and_nothing_newer() {
-        let (owner, mut unsettled) = (OwnerId::random(), Unsettled::default());
-        unsettled.sent(owner, 10);
+        let (owner, mut unanswered) = (OwnerId::random(), Unanswered::default());
+        unanswered.sent(owner, 10);
         // A renewal that read the entry which the first one wrote.
-        unsettled.sent(owner, 11);
-        unsettled.answered(owner, 10);
-        assert!(unsettled.contains(owner));
+        unanswered.sent(owner, 11);
+        unanswered.answered(owner, 10);
+        assert!(unanswered.contains(owner));
         // One that read the older entry, and was sent late.
-        unsettled.sent(owner, 10);
-        unsettled.answered(owner, 10);
-        assert!(unsettled.contains(owner));
-        unsettled.answered(owner, 11);
-        assert!(!unsettled.contains(owner));
-        unsettled.sent(owner, 12);
-        unsettled.gone(owner);
-        assert!(!unsettled.contains(owner));
+        unanswered.sent(owner, 10);
+        unanswered.answered(owner, 10);
+        assert!(unanswered.contains(owner));
+        unanswered.answered(owner, 11);
+        assert!(!unanswered.contains(owner));
+        unanswered.sent(owner, 12);
+        unanswered.gone(owner);
+        assert!(!unanswered.contains(owner));
     }
 }

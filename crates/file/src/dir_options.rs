@@ -1,6 +1,6 @@
-/// The terms on which a directory is opened.
+/// How a directory is opened.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Terms {
+pub(crate) struct DirOptions {
     /// Whether it is created if it does not exist.
     pub(crate) creates: bool,
     /// Whether the caller says that its file system is of this machine alone, so that nobody has to know the file system.
@@ -9,7 +9,7 @@ pub(crate) struct Terms {
     pub(crate) inherited: bool,
 }
 
-impl Default for Terms {
+impl Default for DirOptions {
     fn default() -> Self {
         Self { creates: true, is_local: false, inherited: false }
     }

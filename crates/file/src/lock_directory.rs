@@ -5,22 +5,22 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use leasehold_core::{Error, ErrorKind, LockKey, Result};
 
+use crate::dir_options::DirOptions;
 use crate::error::{BACKEND, NOTHING_THERE, REMOVED, failed, refused, unavailable};
 use crate::file_id::FileId;
 use crate::file_lock::{FileLock, OpenFile};
 use crate::key_files::KeyFiles;
 use crate::name;
 use crate::open_dir::{OpenDir, PathAt};
-use crate::terms::Terms;
 use crate::trust;
 
 /// The directory of the locks of one namespace. It is a subdirectory of the directory that the user named. Other users
 /// can neither write to it nor put another directory in its place.
 #[derive(Debug)]
-pub(crate) struct Directory {
+pub(crate) struct LockDirectory {
     root: PathBuf,
     namespace: String,
-    terms: Terms,
+    options: DirOptions,
     open: Mutex<Arc<OpenDir>>,
     /// Orders the replacements of lock files by this process, so that they do not use up each other's tries for the
     /// replacement lock.
@@ -34,9 +34,9 @@ pub(crate) struct ReplacementLock<'d> {
     _here: tokio::sync::MutexGuard<'d, ()>,
 }
 
-impl Directory {
+impl LockDirectory {
     /// Opens the directory, and refuses it if other users could change it.
-    pub(crate) fn open(root: &Path, namespace: &str, terms: Terms) -> Result<Self> {
+    pub(crate) fn open(root: &Path, namespace: &str, options: DirOptions) -> Result<Self> {
         let wrong = |why: &str| Error::new(ErrorKind::InvalidOptions, "open locks").with_backend(BACKEND).detail(why);
         if !(1..=LockKey::MAX_BYTES).contains(&namespace.len()) {
             return Err(wrong("a namespace takes 1 to 255 bytes"));
@@ -47,8 +47,8 @@ impl Directory {
         // A later change of the working directory must not change which locks these are.
         let root = std::path::absolute(root).map_err(|cause| failed("find", root, cause))?;
         let namespace = name::stem(&name::encode(namespace));
-        let open = Mutex::new(prepare(&root, &namespace, terms)?);
-        Ok(Self { root, namespace, terms, open, replaces: tokio::sync::Mutex::default() })
+        let open = Mutex::new(prepare(&root, &namespace, options)?);
+        Ok(Self { root, namespace, options, open, replaces: tokio::sync::Mutex::default() })
     }
 
     /// Opens the directory at the path anew, under the same conditions, if it is not the one that is open: it was moved
@@ -57,7 +57,7 @@ impl Directory {
         if self.current().is_in_place()? {
             return Ok(false);
         }
-        let opened = prepare(&self.root, &self.namespace, self.terms)?;
+        let opened = prepare(&self.root, &self.namespace, self.options)?;
         *self.open.lock().unwrap_or_else(PoisonError::into_inner) = opened;
         Ok(true)
     }
@@ -97,18 +97,18 @@ impl Directory {
     }
 }
 
-fn prepare(root: &Path, namespace: &str, terms: Terms) -> Result<Arc<OpenDir>> {
-    if terms.creates {
+fn prepare(root: &Path, namespace: &str, options: DirOptions) -> Result<Arc<OpenDir>> {
+    if options.creates {
         DirBuilder::new().recursive(true).mode(0o700).create(root).map_err(|cause| failed("create", root, cause))?;
     } else if FileId::found_at(root)?.is_none() {
         return Err(refused(root, NOTHING_THERE));
     }
     trust::check_path(root)?;
     let opened = OpenDir::open(root)?;
-    if !terms.is_local {
+    if !options.is_local {
         trust::refuse_unless_local(opened.as_fd(), root)?;
     }
-    opened.below(namespace, terms)
+    opened.below(namespace, options)
 }
 
 #[cfg(test)]
@@ -118,7 +118,7 @@ mod tests {
     #[test]
     fn the_files_of_a_key_differ_in_their_endings() {
         let dir = tempfile::tempdir().unwrap();
-        let directory = Directory::open(dir.path(), "n", Terms::default()).unwrap();
+        let directory = LockDirectory::open(dir.path(), "n", DirOptions::default()).unwrap();
         let files = directory.key_files(&LockKey::new("a.b").unwrap());
         let paths = [files.lock.clone(), files.counter(), files.readers(), files.replacement()];
         let names = paths.map(|path| path.full().file_name().unwrap().to_str().unwrap().to_owned());

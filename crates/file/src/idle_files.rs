@@ -4,7 +4,7 @@ use std::sync::{Mutex, PoisonError};
 use crate::file_lock::OpenFile;
 use crate::open_dir::PathAt;
 
-/// Lock files that are open and not locked. They are kept because a key is often acquired again soon
+/// Lock files that are open and not locked. They are kept because a key is often acquired again soon.
 ///
 /// A file is here or in use, never both: two uses of one open file would not exclude each other.
 #[derive(Debug)]
