@@ -4,12 +4,13 @@ pub(crate) mod by_hand;
 mod kinds;
 
 use std::env;
+use std::path::Path;
 use std::thread;
 
-use leasehold_testkit::launch::{Lifetime, place};
+use leasehold_testkit::launch::{Settings, place};
 use tempfile::TempDir;
 
-use self::kinds::{ALL, Running, Service, Site};
+use self::kinds::{ALL, Running, Service};
 
 /// The servers of one run. They end, and their folder goes, when this is dropped.
 #[derive(Debug)]
@@ -29,8 +30,8 @@ impl Fleet {
     pub(crate) fn start(needed: impl Fn(&str) -> bool) -> Result<Self, String> {
         let folder = tempfile::Builder::new().prefix("leasehold-test-").tempdir_in(place());
         let folder = folder.map_err(|failure| format!("a folder in {}: {failure}", place().display()))?;
-        let site = Site { folder: folder.path().to_owned(), lifetime: Lifetime::WithOwner };
-        let fleet = Self { _folder: Some(folder), ..Self::of(wanted(needed), &site) };
+        let fleet = Self::of(wanted(needed), folder.path(), &Settings::default());
+        let fleet = Self { _folder: Some(folder), ..fleet };
         for service in ALL.iter().filter(|service| is_set(service)) {
             println!("{} is set: using that server", service.variable);
         }
@@ -48,7 +49,7 @@ impl Fleet {
     }
 
     /// Starts these services, all at the same time.
-    fn of(services: Vec<&'static Service>, site: &Site) -> Self {
+    fn of(services: Vec<&'static Service>, folder: &Path, settings: &Settings) -> Self {
         let mut fleet = Self { started: Vec::new(), absent: Vec::new(), failed: Vec::new(), _folder: None };
         let (here, absent): (Vec<_>, Vec<_>) = services.into_iter().partition(|service| service.missing().is_empty());
         fleet.absent = absent
@@ -56,7 +57,8 @@ impl Fleet {
             .map(|service| format!("{}: no {}", service.variable, service.missing().join(", no ")))
             .collect();
         thread::scope(|scope| {
-            let start = |service: &'static Service| (service.variable, scope.spawn(move || (service.start)(site)));
+            let start =
+                |service: &'static Service| (service.variable, scope.spawn(move || service.start(folder, settings)));
             let starting: Vec<_> = here.into_iter().map(start).collect();
             for (variable, one) in starting {
                 match one.join().unwrap_or_else(|_| Err("a thread that starts a server panicked".to_owned())) {

@@ -21,9 +21,6 @@ pub struct Issued {
 
 impl Authority {
     /// A new one, which nobody trusts. `None`: `openssl` is not installed.
-    ///
-    /// # Panics
-    /// When it is installed and does not work.
     pub fn new() -> Option<Self> {
         Command::new("openssl").arg("version").output().ok()?;
         let folder = tempfile::tempdir().expect("a temporary directory");
@@ -44,9 +41,6 @@ impl Authority {
 
     /// A certificate for a server or client that is called `name`, valid for what `names` says, such as
     /// `IP:127.0.0.1,DNS:localhost`.
-    ///
-    /// # Panics
-    /// When `openssl` does not work.
     pub fn issue(&self, name: &str, names: &str) -> Issued {
         let extensions = format!("basicConstraints=critical,CA:FALSE\nsubjectAltName={names}");
         let key = self.folder.path().join("ca.key");

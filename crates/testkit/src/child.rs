@@ -8,9 +8,6 @@ pub struct KilledOnDrop(Child);
 
 impl KilledOnDrop {
     /// Starts the command.
-    ///
-    /// # Errors
-    /// When it cannot be started.
     pub fn spawn(command: &mut Command) -> io::Result<Self> {
         command.spawn().map(Self)
     }

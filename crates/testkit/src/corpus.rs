@@ -10,9 +10,6 @@ const MUTATIONS: u64 = 200;
 ///
 /// A corpus is a text with an input on each line, in which `\xNN` is a byte and `\\` a backslash. When the test panics, the
 /// input is shown as such a line: add it to the corpus, and it is tried for ever.
-///
-/// # Panics
-/// Where the test does, and when the corpus is empty or no such text.
 pub fn corpus(lines: &str, test: impl Fn(&[u8])) {
     let inputs: Vec<Vec<u8>> = lines.lines().filter(|line| !line.starts_with("# ")).map(read).collect();
     assert!(!inputs.is_empty(), "the corpus has no line");
@@ -37,17 +34,11 @@ pub fn corpus(lines: &str, test: impl Fn(&[u8])) {
 }
 
 /// [`corpus`] for what takes text: bytes that are no UTF-8 are replaced.
-///
-/// # Panics
-/// As [`corpus`].
 pub fn corpus_of_text(lines: &str, test: impl Fn(&str)) {
     corpus(lines, |input| test(&String::from_utf8_lossy(input)));
 }
 
 /// [`corpus_of_text`] for URLs: `told` is what is shown of one, which must not be the password `hunter2`.
-///
-/// # Panics
-/// As [`corpus`], and when the password is shown.
 pub fn corpus_of_urls(lines: &str, told: impl Fn(&str) -> String) {
     corpus_of_text(lines, |url| {
         let told = told(url);

@@ -8,7 +8,8 @@ use leasehold_core::conformance::needs_or_why;
 use tempfile::TempDir;
 
 use crate::launch::etcd as launcher;
-use crate::launch::{Lifetime, Process, Settings, free_port, place};
+use crate::launch::{Process, Settings, free_port, place};
+use crate::private::{blocking, started};
 use crate::waiting::{Deadline, PATIENCE};
 
 /// A private etcd of one or more members on free ports of the loopback interface. It ends with this value, and with this process
@@ -28,42 +29,29 @@ impl Cluster {
     }
 
     /// The same for what is no test.
-    ///
-    /// # Errors
-    /// When there is no server, or it does not start; with the end of its log.
     pub async fn one_or_why(arguments: &[&str]) -> Result<Self, String> {
         let settings = Settings::arguments(arguments);
-        let start = move |folder: &Path| Ok(vec![launcher::start(folder, &settings, Lifetime::WithOwner)?]);
-        Self::start(start).await
+        Self::start(move |folder| Ok(vec![launcher::start(folder, &settings)?])).await
     }
 
     /// Starts one server that also speaks TLS, with these: the authority, its certificate and its key. Answers the port of TLS,
     /// too. Does not return where there is no server.
-    ///
-    /// # Panics
-    /// When there is no free port.
     pub async fn one_with_tls([_, cert, key]: [&Path; 3]) -> (Self, u16) {
         let (cert, key) = (cert.to_owned(), key.to_owned());
         let tls = free_port().expect("a free port");
-        let start =
-            move |folder: &Path| Ok(vec![launcher::start_with_tls(folder, tls, [&cert, &key], Lifetime::WithOwner)?]);
+        let start = move |folder: &Path| Ok(vec![launcher::start_with_tls(folder, tls, [&cert, &key])?]);
         (needs_or_why("etcd", Self::start(start).await), tls)
     }
 
     /// Starts a cluster of three members, and waits until they have a leader. Does not return where there is no server.
     pub async fn three() -> Self {
-        let start = |folder: &Path| launcher::start_cluster(3, folder, Lifetime::WithOwner);
-        needs_or_why("etcd", Self::start(start).await)
+        needs_or_why("etcd", Self::start(|folder| launcher::start_cluster(3, folder, &Settings::default())).await)
     }
 
     async fn start(
         launch: impl FnOnce(&Path) -> Result<Vec<Process>, String> + Send + 'static,
     ) -> Result<Self, String> {
-        let folder = tempfile::Builder::new().prefix("leasehold-etcd-").tempdir_in(place());
-        let folder = Arc::new(folder.map_err(|e| format!("a temporary folder: {e}"))?);
-        let parent = Arc::clone(&folder);
-        let started = tokio::task::spawn_blocking(move || launch(parent.path())).await;
-        let members = started.unwrap_or_else(|failed| Err(failed.to_string()))?;
+        let (members, folder) = started("etcd", &place(), launch).await?;
         Ok(Self { members, folder })
     }
 
@@ -78,9 +66,6 @@ impl Cluster {
     }
 
     /// The member with this number.
-    ///
-    /// # Panics
-    /// When there is none.
     pub fn member(&mut self, number: usize) -> &mut Process {
         &mut self.members[number]
     }
@@ -91,20 +76,12 @@ impl Cluster {
     }
 
     /// Starts a member that was killed again, on its data and its port.
-    ///
-    /// # Errors
-    /// When it does not start.
     pub fn restart(&mut self, number: usize) -> Result<(), String> {
-        let ports = self.ports();
-        let (port, folder, settings) = (ports[number], self.folder.path(), Settings::default());
-        self.members[number] = launcher::start_member(port, &ports, folder, &settings, Lifetime::WithOwner)?;
+        self.members[number] = self.members[number].launch().start(&[])?;
         Ok(())
     }
 
     /// Ends a server and starts it again without its data.
-    ///
-    /// # Errors
-    /// When it does not start.
     pub fn wipe(&mut self, number: usize) -> Result<(), String> {
         self.members[number].kill();
         let data = self.folder.path().join(format!("etcd-{}", self.ports()[number])).join("data");
@@ -113,9 +90,6 @@ impl Cluster {
     }
 
     /// Writes so many keys, whose names begin with `prefix`, in a few requests.
-    ///
-    /// # Errors
-    /// When the server refuses.
     pub async fn fill(&self, prefix: &str, keys: usize) -> Result<(), String> {
         let (port, prefix) = (self.ports()[0], prefix.to_owned());
         let fill = move || {
@@ -128,21 +102,15 @@ impl Cluster {
                 if answer.contains(r#""succeeded":true"#) { Ok(()) } else { Err(answer) }
             })
         };
-        tokio::task::spawn_blocking(fill).await.unwrap_or_else(|failed| Err(failed.to_string()))
+        blocking(fill).await
     }
 
     /// Runs `etcdctl` with these arguments at all members. Answers what it prints.
-    ///
-    /// # Errors
-    /// What it complains of.
     pub async fn control(&self, arguments: &[&str]) -> Result<String, String> {
         control(self.ports(), arguments).await
     }
 
     /// The number of the leader.
-    ///
-    /// # Panics
-    /// When there is none within a minute.
     pub async fn leader(&self) -> usize {
         let deadline = Deadline::after(PATIENCE);
         loop {
@@ -157,9 +125,6 @@ impl Cluster {
     }
 
     /// Has the leader hand its office to another member, and answers the number of that one.
-    ///
-    /// # Errors
-    /// What etcd complains of.
     pub async fn move_leader(&self) -> Result<usize, String> {
         let (ports, leader) = (self.ports(), self.leader().await);
         let to = (leader + 1) % ports.len();
@@ -193,6 +158,5 @@ async fn status(port: u16) -> Result<[u64; 2], String> {
 
 async fn control(ports: Vec<u16>, arguments: &[&str]) -> Result<String, String> {
     let arguments: Vec<_> = arguments.iter().map(ToString::to_string).collect();
-    let run = move || launcher::control(&ports, &arguments.iter().map(String::as_str).collect::<Vec<_>>());
-    tokio::task::spawn_blocking(run).await.unwrap_or_else(|failed| Err(failed.to_string()))
+    blocking(move || launcher::control(&ports, &arguments.iter().map(String::as_str).collect::<Vec<_>>())).await
 }

@@ -37,7 +37,7 @@ macro_rules! registered {
             $crate::Test {
                 module: module_path!(),
                 function: stringify!($function),
-                way: $crate::Way::new()$(.$word())*,
+                way: $crate::Way { $($word: true,)* ..$crate::Way::USUAL },
                 run: |way| $crate::Body::run($function, way),
             }
         }
@@ -99,87 +99,37 @@ impl Test {
 /// How a test runs: the words of its attribute.
 #[doc(hidden)]
 #[derive(Clone, Copy, Debug)]
-#[must_use]
+#[allow(clippy::struct_excessive_bools, reason = "each is a word that is there or not")]
 pub struct Way {
-    runtime: Runtime,
-    at_once: AtOnce,
-    process: bool,
-    deep: bool,
-}
-
-#[derive(Clone, Copy, Debug)]
-enum Runtime {
-    CurrentThread,
-    MultiThread,
-    Paused,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum AtOnce {
-    Many,
-    Few,
-    One,
+    /// On a runtime with two threads.
+    pub multi_thread: bool,
+    /// On a clock that stands still until every task waits.
+    pub paused: bool,
+    /// Beside two others of this kind at most: it has a large server of its own, or several.
+    pub server: bool,
+    /// Beside no other test: it measures something.
+    pub quiet: bool,
+    /// In a process of its own: it changes what a process has once, such as its environment or its global subscriber.
+    pub process: bool,
+    /// Only in a deep run: it takes long and finds something rarely.
+    pub deep: bool,
 }
 
 impl Way {
-    pub const fn new() -> Self {
-        Self { runtime: Runtime::CurrentThread, at_once: AtOnce::Many, process: false, deep: false }
-    }
-
-    /// On a runtime with two threads.
-    pub const fn multi_thread(self) -> Self {
-        Self { runtime: Runtime::MultiThread, ..self }
-    }
-
-    /// On a clock that stands still until every task waits.
-    pub const fn paused(self) -> Self {
-        Self { runtime: Runtime::Paused, ..self }
-    }
-
-    /// Beside two others of this kind at most: it has a large server of its own, or several.
-    pub const fn server(self) -> Self {
-        Self { at_once: AtOnce::Few, ..self }
-    }
-
-    /// Beside no other test: it measures something.
-    pub const fn quiet(self) -> Self {
-        Self { at_once: AtOnce::One, ..self }
-    }
-
-    /// In a process of its own: it changes what a process has once, such as its environment or its global subscriber.
-    pub const fn process(self) -> Self {
-        Self { process: true, ..self }
-    }
-
-    /// Only in a deep run: it takes long and finds something rarely.
-    pub const fn deep(self) -> Self {
-        Self { deep: true, ..self }
-    }
+    /// Without a word.
+    pub const USUAL: Self =
+        Self { multi_thread: false, paused: false, server: false, quiet: false, process: false, deep: false };
 
     fn turns(self) -> Option<&'static Turns> {
         static MANY: Turns = Turns::new(6);
         static FEW: Turns = Turns::new(3);
-        match self.at_once {
-            AtOnce::Many => Some(&MANY),
-            AtOnce::Few => Some(&FEW),
-            AtOnce::One => None,
-        }
+        (!self.quiet).then_some(if self.server { &FEW } else { &MANY })
     }
 
     fn block_on<T>(self, work: impl Future<Output = T>) -> T {
-        let mut builder = match self.runtime {
-            Runtime::MultiThread => Builder::new_multi_thread(),
-            Runtime::CurrentThread | Runtime::Paused => Builder::new_current_thread(),
-        };
-        let paused = matches!(self.runtime, Runtime::Paused);
-        let runtime = builder.worker_threads(2).enable_all().start_paused(paused).build();
+        let mut builder = if self.multi_thread { Builder::new_multi_thread() } else { Builder::new_current_thread() };
+        let runtime = builder.worker_threads(2).enable_all().start_paused(self.paused).build();
         runtime.expect("a runtime").block_on(work)
-    }
-}
-
-impl Default for Way {
-    fn default() -> Self {
-        Self::new()
     }
 }
 
@@ -249,7 +199,7 @@ pub fn run(package: &str, suite: Option<Suite>) -> ExitCode {
     let mut tests: Vec<&'static Test> = inventory::iter::<Test>.into_iter().collect();
     tests.sort_by_key(|test| test.name());
     let trials = |quiet: bool| -> Vec<Trial> {
-        let of_this_kind = tests.iter().filter(|test| (test.way.at_once == AtOnce::One) == quiet);
+        let of_this_kind = tests.iter().filter(|test| test.way.quiet == quiet);
         of_this_kind.map(|test| test.trial(package)).filter(|trial| asked.includes(trial)).collect()
     };
 
@@ -286,9 +236,6 @@ fn worse(one: ExitCode, other: ExitCode) -> ExitCode {
 }
 
 /// This test program again, to run the test of this name alone: `module::function`.
-///
-/// # Panics
-/// If the path of this program is not known.
 pub fn this_program(test: &str) -> Command {
     let mut command = Command::new(env::current_exe().expect("this program has a path"));
     command.args(["--exact", test, "--nocapture"]).env_remove(SELECTION).env(OWN_PROCESS, "1");

@@ -1,4 +1,5 @@
 #![doc = include_str!("../README.md")]
+#![allow(clippy::missing_panics_doc, reason = "a test fails by panicking")]
 
 // How tests are run,
 #[cfg(feature = "harness")]
@@ -14,6 +15,9 @@ pub mod launch;
 pub mod mysql;
 #[cfg(feature = "postgres")]
 pub mod postgres;
+#[cfg(feature = "harness")]
+#[allow(dead_code, reason = "each kind of server needs a part of it")]
+mod private;
 #[cfg(feature = "redis")]
 pub mod redis;
 #[cfg(all(feature = "terminal", target_os = "linux"))]

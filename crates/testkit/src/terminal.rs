@@ -38,9 +38,6 @@ impl fmt::Debug for OnTerminal {
 impl OnTerminal {
     /// Starts the command on a terminal of this many columns and rows. `None` if there is no `setsid(1)` of util-linux, which
     /// makes the terminal the controlling one.
-    ///
-    /// # Panics
-    /// When the system has no terminal to give.
     pub fn start(command: &Command, columns: u16, rows: u16) -> Option<Self> {
         let (master, slave) = open().unwrap_or_else(|error| panic!("no pseudo-terminal: {error}"));
         let end = || Stdio::from(slave.try_clone().unwrap_or_else(|error| panic!("{error}")));
@@ -68,9 +65,6 @@ impl OnTerminal {
     }
 
     /// Types these bytes.
-    ///
-    /// # Panics
-    /// When the terminal is gone.
     pub fn type_in(&mut self, keys: impl AsRef<[u8]>) {
         self.master.write_all(keys.as_ref()).unwrap_or_else(|error| panic!("typing: {error}"));
     }
@@ -92,9 +86,6 @@ impl OnTerminal {
     }
 
     /// Waits until the screen is as expected, and returns what was made of it.
-    ///
-    /// # Panics
-    /// When it is not within a minute; the message has the screen.
     #[track_caller]
     pub fn until<T>(&self, what: &str, seen: impl FnMut(&Screen) -> Option<T>) -> T {
         until(&self.shown, what, seen)
@@ -113,9 +104,6 @@ impl OnTerminal {
     }
 
     /// The settings of the terminal, as text: those of the line, of input and of output.
-    ///
-    /// # Panics
-    /// When the terminal is gone.
     pub fn settings(&self) -> String {
         let Termios { input_modes, output_modes, local_modes, control_modes, .. } =
             tcgetattr(&self.slave).unwrap_or_else(|error| panic!("the terminal has no settings: {error}"));
@@ -123,17 +111,11 @@ impl OnTerminal {
     }
 
     /// Sends the program a signal.
-    ///
-    /// # Panics
-    /// When the program has ended.
     pub fn signal(&self, signal: Signal) {
         kill_process(Pid::from_child(&self.child), signal).unwrap_or_else(|error| panic!("{signal:?}: {error}"));
     }
 
     /// Waits until the program has ended.
-    ///
-    /// # Panics
-    /// When it has not within a minute.
     #[track_caller]
     pub fn end(&mut self) -> ExitStatus {
         let child = &mut self.child;

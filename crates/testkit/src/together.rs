@@ -10,10 +10,7 @@ use leasehold_core::{
 };
 use tokio::task::{JoinSet, yield_now};
 
-/// Claims 32 keys at one moment, each for two owners, and answers the grants.
-///
-/// # Panics
-/// If a key goes to both, or to none.
+/// Claims 32 keys at one moment, each for two owners, and answers the grants: one of each key.
 pub async fn claim_each_for_two(store: &impl Backend) -> Vec<GrantRef> {
     let claim = |number: usize| {
         let key = LockKey::new(format!("k/{}", number % 32)).expect("a key");
@@ -50,10 +47,8 @@ impl Inside {
     }
 }
 
-/// Has so many tasks of these clients, one after the other, take one key so often each, and release it.
-///
-/// # Panics
-/// If two have it at the same time, or under one token.
+/// Has so many tasks of these clients, one after the other, take one key so often each, and release it. No two have it at the same
+/// time, or under one token.
 pub async fn crowd<L: Locker + Clone + 'static>(clients: &[L], key: &str, tasks: usize, times: usize) {
     let (inside, mut all) = (Arc::<Inside>::default(), JoinSet::new());
     for client in clients.iter().cycle().take(tasks) {
@@ -69,10 +64,7 @@ pub async fn crowd<L: Locker + Clone + 'static>(clients: &[L], key: &str, tasks:
     all.join_all().await;
 }
 
-/// The same with two readers for each writer.
-///
-/// # Panics
-/// If a writer has it beside anybody, or two have one token.
+/// The same with two readers for each writer, which has it beside nobody.
 pub async fn crowd_of_both<L: RwLocker + Clone + 'static>(clients: &[L], key: &str, tasks: usize, times: usize) {
     let (inside, mut all) = (Arc::<Inside>::default(), JoinSet::new());
     for (number, client) in clients.iter().cycle().take(tasks).enumerate() {
@@ -101,9 +93,6 @@ fn brief(locks: &impl Locker) -> LockOptions {
 }
 
 /// All that a lock does, once, by two clients.
-///
-/// # Panics
-/// If anything is not as it should be.
 pub async fn whole_life<L: Locker + Admin>(ours: &L, theirs: &L, name: &str) {
     let key = LockKey::new(name).expect("a key");
     let options = LockOptions::new().label("who").reason("why");
@@ -133,9 +122,6 @@ pub async fn whole_life<L: Locker + Admin>(ours: &L, theirs: &L, name: &str) {
 }
 
 /// Who is admitted to a free key, a read key and a written key, within a client and across clients.
-///
-/// # Panics
-/// If anything is not as it should be.
 pub async fn readers_life<L: RwLocker + Admin>(ours: &L, theirs: &L, name: &str) {
     let key = LockKey::new(name).expect("a key");
     let first = ours.try_read(name).await.expect("an answer").expect("free: it can be read");

@@ -26,10 +26,7 @@ fn now() -> Instant {
 /// How long anything may take before a test gives up: far longer than it takes on the busiest machine.
 pub const PATIENCE: Duration = Duration::from_secs(60);
 
-/// Polls every 10 ms until `is_so` answers true.
-///
-/// # Panics
-/// When it does not within a minute.
+/// Polls every 10 ms until `is_so` answers true, within a minute.
 #[cfg(feature = "harness")]
 pub async fn eventually(what: &str, is_so: impl AsyncFn() -> bool) {
     let deadline = Deadline::after(PATIENCE);
@@ -40,9 +37,6 @@ pub async fn eventually(what: &str, is_so: impl AsyncFn() -> bool) {
 }
 
 /// Asks every 10 ms until `ask` answers, on this thread: [`eventually`] for a test without a runtime.
-///
-/// # Panics
-/// When it does not within a minute.
 #[track_caller]
 #[allow(clippy::disallowed_methods, reason = "it polls with a deadline")]
 pub fn eventually_some<T>(what: &str, mut ask: impl FnMut() -> Option<T>) -> T {

@@ -144,7 +144,8 @@ mod tests {
     fn a_setup_exempts_what_it_is_tested_with_and_nothing_else() {
         for setup in &ALL {
             for exemption in setup.exempt {
-                assert!(faults(setup).contains(&exemption.fault), "{setup:?}: {exemption:?}");
+                let is_tested = faults(setup).iter().any(|fault| fault.name() == exemption.fault);
+                assert!(is_tested, "{setup:?}: {exemption:?}");
             }
         }
     }
@@ -152,7 +153,7 @@ mod tests {
     #[test]
     fn no_fault_excuses_a_token() {
         for rule in [Rule::DuplicateToken, Rule::BackwardToken, Rule::StaleWrite, Rule::LostUpdate] {
-            assert!(ALL.iter().all(|setup| setup.exemptions().all(|one| !one.rules.contains(&rule))), "{rule}");
+            assert!(ALL.iter().all(|setup| setup.allowances().iter().all(|one| !one.rules.contains(&rule))), "{rule}");
         }
     }
 

@@ -23,6 +23,10 @@ mod wire;
 
 use std::process::ExitCode;
 
+use clap::Parser;
+
+use crate::arguments::Plan;
+
 fn main() -> ExitCode {
     let words: Vec<String> = std::env::args().skip(1).collect();
     let outcome = match words.as_slice() {
@@ -35,10 +39,10 @@ fn main() -> ExitCode {
             let text = rest.first().map_or_else(|| Ok(guarantees::of_all()), |backend| guarantees::of_backend(backend));
             text.map(|text| println!("{}", text.trim_end())).map(|()| true)
         }
-        words => arguments::parse(words).and_then(|plan| match plan.soak {
-            Some(limit) => soak::all(&plan, limit),
-            None => run::all(&plan),
-        }),
+        _ => {
+            let plan = Plan::parse();
+            plan.soak.map_or_else(|| run::all(&plan), |limit| soak::all(&plan, limit))
+        }
     };
     match outcome {
         Ok(true) => ExitCode::SUCCESS,

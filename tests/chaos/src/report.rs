@@ -2,9 +2,14 @@
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
+use std::fs;
+use std::path::Path;
 
 use leasehold_chaos::checker::Figures;
 use serde::Serialize;
+
+use crate::arguments::Plan;
+use crate::setups::Setup;
 
 /// The result for one setup.
 #[derive(Clone, Debug, Default, Serialize)]
@@ -22,6 +27,32 @@ pub(crate) struct Entry {
     pub(crate) failures: Vec<String>,
     /// How often each kind of fault had an effect.
     pub(crate) effects: BTreeMap<String, u64>,
+}
+
+/// Does this with every setup of the plan, one after the other, and writes what that found into a file. True: nothing failed.
+pub(crate) fn of_each<E: Serialize>(
+    plan: &Plan,
+    (what, file): (&str, &str),
+    one: impl Fn(&'static Setup, &Path) -> E,
+    failures: fn(&E) -> &[String],
+    table: fn(&[E]) -> String,
+) -> Result<bool, String> {
+    let failed = |error: std::io::Error| format!("{}: {error}", plan.output.display());
+    fs::create_dir_all(&plan.output).map_err(failed)?;
+    let output = plan.output.canonicalize().map_err(failed)?;
+    let mut all = Vec::new();
+    for setup in plan.setups() {
+        println!("{}: {what}", setup.name);
+        let found = one(setup, &output);
+        for failure in failures(&found) {
+            println!("  {failure}");
+        }
+        all.push(found);
+    }
+    println!("\n{}", table(&all));
+    let report = serde_json::to_string_pretty(&all).map_err(|error| error.to_string())?;
+    fs::write(output.join(file), report).map_err(failed)?;
+    Ok(all.iter().all(|found| failures(found).is_empty()))
 }
 
 /// The results as a table.

@@ -6,10 +6,10 @@ use std::fs::{self, DirBuilder};
 use std::os::unix::fs::DirBuilderExt;
 use std::path::PathBuf;
 
-use leasehold_testkit::launch::{Identity, Lifetime, Process};
+use leasehold_testkit::launch::{Identity, Lifetime, Process, Settings};
 
 use super::Fleet;
-use super::kinds::{ALL, Running, Site};
+use super::kinds::{ALL, Running};
 use crate::workspace::{read, target, write};
 
 /// Starts whatever can run here.
@@ -25,8 +25,8 @@ pub(crate) fn up() -> Result<bool, String> {
     let made = above.and_then(|()| DirBuilder::new().mode(0o700).create(&folder));
     made.map_err(|failure| format!("{}: {failure}", folder.display()))?;
 
-    let site = Site { folder: folder.clone(), lifetime: Lifetime::Detached };
-    let fleet = Fleet::of(ALL.iter().collect(), &site);
+    let settings = Settings { lifetime: Lifetime::Detached, ..Settings::default() };
+    let fleet = Fleet::of(ALL.iter().collect(), &folder, &settings);
     fleet.absent.iter().for_each(|reason| println!("not started: {reason}"));
     fleet.failed.iter().for_each(|why| println!("failed: {why}"));
     let export = |(variable, running): &(&str, Running)| format!("export {variable}='{}'\n", running.url);

@@ -1,15 +1,15 @@
 //! Starts etcd: one server, or the members of a cluster. Each has another port for its peers, as far above its own as the bus of a
 //! Redis Cluster.
 
-use std::fs;
 use std::io::{Read, Write};
 use std::net::{Ipv4Addr, TcpStream};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::Command;
 use std::time::Duration;
 
+use super::place::folder;
 use super::ports::{BUS, free_port};
-use super::process::{Lifetime, Process, on_a_free_port};
+use super::process::{Launch, Process, on_a_free_port};
 use super::programs::need;
 use super::settings::Settings;
 
@@ -20,77 +20,52 @@ pub const PROGRAM: &str = "etcd";
 pub const CONTROL: &str = "etcdctl";
 
 /// Starts a server on a free port, in a folder of its own below `parent`, and waits until it answers.
-///
-/// # Errors
-/// When the server is not installed or does not start; with the end of its log.
-pub fn start(parent: &Path, settings: &Settings, lifetime: Lifetime) -> Result<Process, String> {
-    on_a_free_port(|port| started(port, parent, settings, lifetime))
+pub fn start(parent: &Path, settings: &Settings) -> Result<Process, String> {
+    on_a_free_port(|port| started(port, parent, settings))
 }
 
 /// Starts a server as [`start`] does, which also speaks TLS on the port `tls`, with the certificate and key in these files.
-///
-/// # Errors
-/// As for [`start`].
-pub fn start_with_tls(parent: &Path, tls: u16, [cert, key]: [&Path; 2], lifetime: Lifetime) -> Result<Process, String> {
+pub fn start_with_tls(parent: &Path, tls: u16, [cert, key]: [&Path; 2]) -> Result<Process, String> {
     on_a_free_port(|port| {
         let clients = format!("--listen-client-urls=http://127.0.0.1:{port},https://127.0.0.1:{tls}");
         let files = [format!("--cert-file={}", cert.display()), format!("--key-file={}", key.display())];
-        let settings = Settings { arguments: [clients].into_iter().chain(files).collect(), variables: Vec::new() };
-        started(port, parent, &settings, lifetime)
+        started(port, parent, &Settings::arguments(files).behind([clients]))
     })
 }
 
 /// Starts a cluster of this many members, and waits until each of them knows a leader.
-///
-/// # Errors
-/// As for [`start`].
-pub fn start_cluster(size: usize, parent: &Path, lifetime: Lifetime) -> Result<Vec<Process>, String> {
-    start_cluster_with(size, parent, |ports| vec![Settings::default(); ports.len()], lifetime)
+pub fn start_cluster(size: usize, parent: &Path, settings: &Settings) -> Result<Vec<Process>, String> {
+    start_cluster_with(size, parent, |ports| vec![settings.clone(); ports.len()])
 }
 
 /// The same with settings for each member, which are asked for when the ports are known: again, if one of these was taken.
-///
-/// # Errors
-/// As for [`start`].
 pub fn start_cluster_with(
     size: usize,
     parent: &Path,
     mut settings: impl FnMut(&[u16]) -> Vec<Settings>,
-    lifetime: Lifetime,
 ) -> Result<Vec<Process>, String> {
     let mut tries = 5;
     loop {
         tries -= 1;
         let ports = (0..size).map(|_| free_port()).collect::<Result<Vec<_>, _>>()?;
         let of_each = ports.iter().zip(settings(&ports));
-        let started = of_each.map(|(port, settings)| start_member(*port, &ports, parent, &settings, lifetime));
+        let started = of_each.map(|(port, settings)| start_member(*port, &ports, parent, &settings));
         let mut members = started.collect::<Result<Vec<_>, _>>()?;
-        match members.iter_mut().try_for_each(|member| member.wait_until(is_healthy)) {
+        match members.iter_mut().try_for_each(|member| member.wait_until(is_up)) {
             Err(why) if tries > 0 && why.contains("address already in use") => {}
             outcome => return outcome.map(|()| members),
         }
     }
 }
 
-/// Starts the member that listens on `port`, for the first time or on the data that it left below `parent`. Returns at once:
-/// without a majority, it is not healthy. Of an argument that is there twice the one of `settings` counts.
-///
-/// # Errors
-/// When the server is not installed or does not start.
-pub fn start_member(
-    port: u16,
-    members: &[u16],
-    parent: &Path,
-    settings: &Settings,
-    lifetime: Lifetime,
-) -> Result<Process, String> {
-    let folder: PathBuf = parent.join(format!("etcd-{port}"));
-    fs::create_dir_all(&folder).map_err(|e| format!("{}: {e}", folder.display()))?;
+/// Starts the member that listens on `port`, and returns at once, as when it is started again: without a majority, it is not healthy.
+/// Of an argument that is there twice the one of `settings` counts.
+fn start_member(port: u16, members: &[u16], parent: &Path, settings: &Settings) -> Result<Process, String> {
+    let folder = folder(parent, "etcd", port)?;
     let for_clients = format!("http://127.0.0.1:{port}");
     let for_peers = |port: u16| format!("http://127.0.0.1:{}", peer_port(port));
     let cluster: Vec<_> = members.iter().map(|port| format!("{}={}", name(*port), for_peers(*port))).collect();
-    let mut arguments = Vec::new();
-    for (name, value) in [
+    let usual = [
         ("name", name(port)),
         ("data-dir", folder.join("data").display().to_string()),
         ("listen-client-urls", for_clients.clone()),
@@ -101,12 +76,9 @@ pub fn start_member(
         ("logger", "zap".to_owned()),
         ("log-outputs", "stderr".to_owned()),
         ("log-level", "warn".to_owned()),
-    ] {
-        arguments.push(format!("--{name}={value}"));
-    }
-    arguments.extend(settings.arguments.iter().cloned());
-    let settings = Settings { arguments, variables: settings.variables.clone() };
-    Process::start(&need(PROGRAM)?, &settings, port, &folder, lifetime)
+    ];
+    let settings = settings.behind(usual.map(|(name, value)| format!("--{name}={value}")));
+    Launch { program: need(PROGRAM)?, settings, port, folder, ready: |_| true }.start(&[])
 }
 
 /// The port on which the server on `port` hears other members.
@@ -120,9 +92,6 @@ pub fn name(port: u16) -> String {
 }
 
 /// Runs `etcdctl` with these arguments at the servers on these ports. Answers what it prints.
-///
-/// # Errors
-/// What it complains of.
 pub fn control(ports: &[u16], arguments: &[&str]) -> Result<String, String> {
     let endpoints: Vec<_> = ports.iter().map(|port| format!("127.0.0.1:{port}")).collect();
     let mut command = Command::new(need(CONTROL)?);
@@ -138,11 +107,15 @@ pub fn url(ports: &[u16]) -> String {
     format!("etcd://{}", hosts.join(","))
 }
 
-fn started(port: u16, parent: &Path, settings: &Settings, lifetime: Lifetime) -> Result<Process, String> {
-    let mut server = start_member(port, &[port], parent, settings, lifetime)?;
+fn started(port: u16, parent: &Path, settings: &Settings) -> Result<Process, String> {
+    let mut server = start_member(port, &[port], parent, settings)?;
     // Go writes it in small letters.
-    server.wait_until(is_healthy).map_err(|why| why.replace("address already", "Address already"))?;
+    server.wait_until(is_up).map_err(|why| why.replace("address already", "Address already"))?;
     Ok(server)
+}
+
+fn is_up(server: &Process) -> bool {
+    is_healthy(server.port())
 }
 
 /// Whether the server takes part in a majority.
@@ -151,17 +124,11 @@ pub fn is_healthy(port: u16) -> bool {
 }
 
 /// What the server answers to a `GET` of this page, such as `metrics`, within 2 s.
-///
-/// # Errors
-/// When it does not answer.
 pub fn get(port: u16, page: &str) -> std::io::Result<String> {
     ask(port, &format!("GET /{page} HTTP/1.0\r\n\r\n"))
 }
 
 /// What the server answers to a `POST` of JSON to this page.
-///
-/// # Errors
-/// When it does not answer.
 pub fn post(port: u16, page: &str, json: &str) -> std::io::Result<String> {
     ask(port, &format!("POST /{page} HTTP/1.0\r\nContent-Length: {}\r\n\r\n{json}", json.len()))
 }

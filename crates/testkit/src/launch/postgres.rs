@@ -1,16 +1,16 @@
 //! Starts `PostgreSQL`, and `PgBouncer` before it: a server with an empty database `leasehold` and a superuser leasehold without a password.
 
 use std::fs::{self, Permissions};
-use std::io::{Read, Write};
-use std::net::{Ipv4Addr, TcpStream};
+use std::io::Write;
 use std::os::unix::fs::{PermissionsExt, chown};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
-use super::place::place;
-use super::process::{Lifetime, Process, on_a_free_port};
-use super::programs::{is_root, need};
+use super::place::{copy, folder, place, template};
+use super::ports::first_bytes;
+use super::process::{Launch, Process, on_a_free_port};
+use super::programs::{is_root, need, run};
 use super::settings::Settings;
 
 /// The program of a `PostgreSQL` server.
@@ -23,18 +23,12 @@ pub const INSTALL: &str = "initdb";
 pub const POOLER: &str = "pgbouncer";
 
 /// Starts a server on a free port, in a folder of its own below `parent`, and waits until it accepts logins.
-///
-/// # Errors
-/// When the server is not installed or does not start; with the end of its log.
-pub fn start(parent: &Path, settings: &Settings, lifetime: Lifetime) -> Result<Process, String> {
-    start_from(&template()?, parent, settings, lifetime)
+pub fn start(parent: &Path, settings: &Settings) -> Result<Process, String> {
+    start_from(&template("postgres", PROGRAM, make)?, parent, settings)
 }
 
 /// Starts a server as [`start`] does, which also speaks TLS, with copies of the certificate and key in these files.
-///
-/// # Errors
-/// As for [`start`].
-pub fn start_with_tls(parent: &Path, [cert, key]: [&Path; 2], lifetime: Lifetime) -> Result<Process, String> {
+pub fn start_with_tls(parent: &Path, [cert, key]: [&Path; 2]) -> Result<Process, String> {
     let folder = parent.join("tls");
     let failed = |e: std::io::Error| format!("{}: {e}", folder.display());
     fs::create_dir(&folder).map_err(failed)?;
@@ -45,36 +39,15 @@ pub fn start_with_tls(parent: &Path, [cert, key]: [&Path; 2], lifetime: Lifetime
         fs::copy(original, &file).map_err(failed)?;
         // The server takes no key that others can read.
         fs::set_permissions(&file, Permissions::from_mode(0o600)).map_err(failed)?;
-        if let Some((user, group)) = server_user()? {
-            chown(&file, Some(user), Some(group)).map_err(failed)?;
-        }
+        give_to_the_server(&file)?;
         arguments.extend(["-c".to_owned(), format!("{setting}={}", file.display())]);
     }
-    start(parent, &Settings { arguments, variables: Vec::new() }, lifetime)
+    start(parent, &Settings::arguments(arguments))
 }
 
 /// Starts a server as [`start`] does, on a copy of the data in this folder.
-///
-/// # Errors
-/// As for [`start`].
-fn start_from(data: &Path, parent: &Path, settings: &Settings, lifetime: Lifetime) -> Result<Process, String> {
-    on_a_free_port(|port| {
-        let folder = folder(parent, port);
-        fs::create_dir(&folder).map_err(|e| format!("{}: {e}", folder.display()))?;
-        run(Command::new("cp").arg("-a").args([data, &folder.join("data")]))?;
-        start_on(port, parent, settings, lifetime)
-    })
-}
-
-/// Starts a server again on the data that it left below `parent` when it listened on this port.
-///
-/// # Errors
-/// As for [`start`].
-pub fn start_on(port: u16, parent: &Path, settings: &Settings, lifetime: Lifetime) -> Result<Process, String> {
-    let folder = folder(parent, port);
-    passable(parent, &folder)?;
-    let mut arguments = vec!["-D".to_owned(), folder.join("data").display().to_string(), format!("-p{port}")];
-    for setting in [
+fn start_from(data: &Path, parent: &Path, settings: &Settings) -> Result<Process, String> {
+    let usual = [
         "listen_addresses=127.0.0.1",
         "unix_socket_directories=",
         // What would be left in the system when the server is killed is in its folder.
@@ -83,49 +56,50 @@ pub fn start_on(port: u16, parent: &Path, settings: &Settings, lifetime: Lifetim
         "max_connections=300",
         // The data need not survive the machine.
         "fsync=off",
-    ] {
-        arguments.extend(["-c".to_owned(), setting.to_owned()]);
-    }
-    arguments.extend(settings.arguments.iter().cloned());
-    // `env`, which sets the variables, then runs what becomes the other user.
-    let variables = settings.variables.iter().cloned().chain(other_user()?).collect();
-    let settings = Settings { arguments, variables };
-    let mut server = Process::start(&need(PROGRAM)?, &settings, port, &folder, lifetime)?;
-    server.wait_until(lets_in)?;
-    Ok(server)
+    ];
+    let settings = settings.behind(usual.into_iter().flat_map(|setting| ["-c", setting]));
+    launch(PROGRAM, parent, |port, folder| {
+        copy(data, &folder.join("data"))?;
+        Ok(settings.behind(["-D", &folder.join("data").display().to_string(), &format!("-p{port}")]))
+    })
+}
+
+/// Starts one of the programs on a free port, as the server's user, with the settings that are answered to its port and its folder.
+fn launch(
+    program: &str,
+    parent: &Path,
+    settings: impl Fn(u16, &Path) -> Result<Settings, String>,
+) -> Result<Process, String> {
+    on_a_free_port(|port| {
+        let folder = folder(parent, "postgres", port)?;
+        passable(parent, &folder)?;
+        let mut settings = settings(port, &folder)?;
+        // `env`, which sets the variables, then runs what becomes the other user.
+        settings.variables.extend(other_user()?);
+        Launch { program: need(program)?, settings, port, folder, ready: lets_in }.start(&[])
+    })
 }
 
 /// Starts a standby of the server on this port, which answers queries.
-///
-/// # Errors
-/// As for [`start`].
-pub fn start_standby(primary: u16, parent: &Path, lifetime: Lifetime) -> Result<Process, String> {
-    let copy = folder_of_the_server()?;
+pub fn start_standby(primary: u16, parent: &Path) -> Result<Process, String> {
+    let copy = tempfile::tempdir_in(place()).map_err(|e| format!("a temporary folder: {e}"))?;
+    give_to_the_server(copy.path())?;
     let data = copy.path().join("data");
     let source = ["-h", "127.0.0.1", "-U", "leasehold", "-c", "fast", "-X", "stream", "-R", "-N", "-p"];
     run(as_server("pg_basebackup")?.args(source).arg(primary.to_string()).arg("-D").arg(&data))?;
-    start_from(&data, parent, &Settings::default(), lifetime)
+    start_from(&data, parent, &Settings::default())
 }
 
 /// Starts a pooler before the server on this port, in transaction mode, with two connections to the server.
-///
-/// # Errors
-/// As for [`start`].
-pub fn start_pooler(server: u16, parent: &Path, lifetime: Lifetime) -> Result<Process, String> {
-    on_a_free_port(|port| {
-        let folder = folder(parent, port);
-        fs::create_dir(&folder).map_err(|e| format!("{}: {e}", folder.display()))?;
-        passable(parent, &folder)?;
+pub fn start_pooler(server: u16, parent: &Path) -> Result<Process, String> {
+    launch(POOLER, parent, |port, folder| {
         let settings = format!(
             "[databases]\nleasehold = host=127.0.0.1 port={server} user=leasehold\n[pgbouncer]\nlisten_addr = 127.0.0.1\n\
              listen_port = {port}\nauth_type = any\npool_mode = transaction\ndefault_pool_size = 2\nunix_socket_dir =\n"
         );
         let file = folder.join("pgbouncer.ini");
         fs::write(&file, settings).map_err(|e| format!("{}: {e}", file.display()))?;
-        let settings = Settings { arguments: vec![file.display().to_string()], variables: other_user()? };
-        let mut pooler = Process::start(&need(POOLER)?, &settings, port, &folder, lifetime)?;
-        pooler.wait_until(lets_in)?;
-        Ok(pooler)
+        Ok(Settings::arguments([file.display()]))
     })
 }
 
@@ -134,46 +108,25 @@ pub fn url(port: u16) -> String {
     format!("postgres://leasehold@127.0.0.1:{port}/leasehold")
 }
 
-/// The folder of the server on this port.
-fn folder(parent: &Path, port: u16) -> PathBuf {
-    parent.join(format!("postgres-{port}"))
-}
-
-/// An empty data directory of this version of the server. Made once: that takes seconds, a copy a fraction of one.
-fn template() -> Result<PathBuf, String> {
-    let failed = |e: std::io::Error| format!("PostgreSQL's template: {e}");
-    let version = Command::new(need(PROGRAM)?).arg("--version").output().map_err(failed)?.stdout;
-    let version: String = version.into_iter().filter(u8::is_ascii_digit).map(char::from).collect();
-    let finished = place().join(format!("leasehold-postgres-template-{version}"));
-    if finished.is_dir() {
-        return Ok(finished);
-    }
-    let unfinished = folder_of_the_server()?;
-    let data = unfinished.path().join("data");
+/// Makes an empty data directory with the database.
+fn make(data: &Path) -> Result<(), String> {
+    let failed = |e: std::io::Error| format!("{}: {e}", data.display());
+    give_to_the_server(data.parent().unwrap_or(data))?;
     let names = ["--username=leasehold", "--auth=trust", "--encoding=UTF8", "--locale=C.UTF-8", "--no-sync"];
-    run(as_server(INSTALL)?.args(names).arg("--pgdata").arg(&data))?;
+    run(as_server(INSTALL)?.args(names).arg("--pgdata").arg(data))?;
     let mut create = as_server(PROGRAM)?;
-    create.args(["--single", "-F", "-D"]).arg(&data).arg("postgres").stdin(Stdio::piped());
+    create.args(["--single", "-F", "-D"]).arg(data).arg("postgres").stdin(Stdio::piped());
     let mut child = create.stdout(Stdio::null()).stderr(Stdio::null()).spawn().map_err(failed)?;
     if let Some(mut input) = child.stdin.take() {
         input.write_all(b"CREATE DATABASE leasehold\n").map_err(failed)?;
     }
-    child.wait().map_err(failed)?;
-    // In one step, so that others find a whole template or none. The second of two uses the first one's.
-    match fs::rename(&data, &finished) {
-        Err(error) if !finished.is_dir() => Err(failed(error)),
-        _ => Ok(finished),
-    }
+    child.wait().map(drop).map_err(failed)
 }
 
-/// A temporary folder that belongs to the user as whom the server runs.
-fn folder_of_the_server() -> Result<tempfile::TempDir, String> {
-    let failed = |e: std::io::Error| format!("a temporary folder: {e}");
-    let folder = tempfile::tempdir_in(place()).map_err(failed)?;
-    if let Some((user, group)) = server_user()? {
-        chown(folder.path(), Some(user), Some(group)).map_err(failed)?;
-    }
-    Ok(folder)
+/// Makes a file, or a folder, that of the user as whom the server runs.
+fn give_to_the_server(file: &Path) -> Result<(), String> {
+    let Some((user, group)) = server_user()? else { return Ok(()) };
+    chown(file, Some(user), Some(group)).map_err(|e| format!("{}: {e}", file.display()))
 }
 
 /// Lets the user as whom the server runs pass through these folders.
@@ -185,16 +138,7 @@ fn passable(parent: &Path, folder: &Path) -> Result<(), String> {
     Ok(())
 }
 
-fn run(command: &mut Command) -> Result<(), String> {
-    let name = command.get_program().to_string_lossy().into_owned();
-    let ended = command.output().map_err(|e| format!("{name}: {e}"))?;
-    if ended.status.success() { Ok(()) } else { Err(format!("{name}: {}", String::from_utf8_lossy(&ended.stderr))) }
-}
-
 /// A command for this program of the server, as the user as whom the server runs.
-///
-/// # Errors
-/// When it is not installed.
 fn as_server(program: &str) -> Result<Command, String> {
     let mut command = Command::new("env");
     command.args(other_user()?).arg(need(program)?).current_dir(std::env::temp_dir());
@@ -225,16 +169,9 @@ fn server_user() -> Result<Option<(u32, u32)>, String> {
 }
 
 /// Whether the server lets the user in.
-fn lets_in(port: u16) -> bool {
-    let first_byte = || -> std::io::Result<u8> {
-        let mut stream = TcpStream::connect((Ipv4Addr::LOCALHOST, port))?;
-        stream.set_read_timeout(Some(Duration::from_secs(1)))?;
-        let login = b"\0\x03\0\0user\0leasehold\0database\0leasehold\0\0";
-        let length = u32::try_from(login.len() + 4).unwrap_or_default();
-        stream.write_all(&[&length.to_be_bytes(), login.as_slice()].concat())?;
-        let mut first = [0];
-        stream.read_exact(&mut first)?;
-        Ok(first[0])
-    };
-    first_byte().is_ok_and(|first| first == b'R')
+fn lets_in(server: &Process) -> bool {
+    let login = b"\0\x03\0\0user\0leasehold\0database\0leasehold\0\0";
+    let length = u32::try_from(login.len() + 4).unwrap_or_default();
+    let login = [&length.to_be_bytes(), login.as_slice()].concat();
+    first_bytes(server.port(), &login, Duration::from_secs(1)).is_ok_and(|first| first == *b"R")
 }

@@ -9,7 +9,7 @@ use std::time::Duration;
 use rustix::process::{Pid, Signal, kill_process};
 
 use super::ports::free_port;
-use super::settings::Settings;
+use super::settings::{Lifetime, Settings};
 use crate::waiting::Deadline;
 
 /// How long a server has to answer.
@@ -41,42 +41,29 @@ kill -9 "$reader"
 exit "$status"
 "#;
 
-/// How long a server lives.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Lifetime {
-    /// It ends when its [`Process`] is dropped, and when this program ends, whatever ends it.
-    WithOwner,
-    /// It stays when its [`Process`] was told to [leave it running](Process::leave_running). An [`Identity`] is written into
-    /// its folder, by which another program finds it.
-    Detached,
+/// What a server is started with: for the first time, or again on the data that it left.
+#[derive(Clone, Debug)]
+pub struct Launch {
+    pub(super) program: PathBuf,
+    pub(super) settings: Settings,
+    /// Where it will listen.
+    pub(super) port: u16,
+    /// Where its files are; its output is in `log`.
+    pub(super) folder: PathBuf,
+    /// Whether it answers.
+    pub(super) ready: fn(&Process) -> bool,
 }
 
-/// A server process. Dropping it ends the server.
-#[derive(Debug)]
-pub struct Process {
-    child: Child,
-    id: u32,
-    program: String,
-    port: u16,
-    log: PathBuf,
-    left_running: bool,
-}
-
-impl Process {
-    /// Starts `program`, which will listen on `port`, and has its output written to `log` in `folder`.
-    pub(super) fn start(
-        program: &Path,
-        settings: &Settings,
-        port: u16,
-        folder: &Path,
-        lifetime: Lifetime,
-    ) -> Result<Self, String> {
+impl Launch {
+    /// Starts the server, with these arguments behind its own, and waits until it answers.
+    pub fn start(&self, more: &[String]) -> Result<Process, String> {
+        let Self { program, settings, folder, .. } = self;
         let failed = |e: io::Error| format!("{}: {e}", program.display());
         let log = folder.join("log");
-        let mut command = match lifetime {
+        let mut command = match settings.lifetime {
             Lifetime::WithOwner => {
                 let mut shell = Command::new("sh");
-                shell.args(["-c", WATCHED, "watch"]).args([log.as_path(), folder]).arg("env");
+                shell.args(["-c", WATCHED, "watch"]).args([&log, folder]).arg("env");
                 shell.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null());
                 shell
             }
@@ -90,7 +77,7 @@ impl Process {
             }
         };
         // Variables by `env`: a library that is to be preloaded into the server is none of the shell's.
-        command.args(&settings.variables).arg(program).args(&settings.arguments);
+        command.args(&settings.variables).arg(program).args(&settings.arguments).args(more);
         let mut child = command.spawn().map_err(failed)?;
         let id = match child.stdout.take() {
             Some(output) => {
@@ -100,24 +87,36 @@ impl Process {
             }
             None => child.id(),
         };
-        let program = program.file_name().unwrap_or_default().to_string_lossy().into_owned();
-        let process = Self { child, id, program, port, log, left_running: false };
-        if lifetime == Lifetime::Detached {
+        let mut process = Process { child, id, launch: self.clone(), left_running: false };
+        if settings.lifetime == Lifetime::Detached {
             // Before anything is waited for, so that the server is found also when this program is broken off.
             process.identity().write(folder).map_err(|e| format!("{}: {e}", folder.display()))?;
         }
+        process.wait_until(self.ready)?;
         Ok(process)
     }
+}
 
+/// A server process. Dropping it ends the server.
+#[derive(Debug)]
+pub struct Process {
+    child: Child,
+    /// 0 once it was killed: another process may have got its id.
+    id: u32,
+    launch: Launch,
+    left_running: bool,
+}
+
+impl Process {
     /// Returns when `ready` holds. The error of a server that ended, or that takes longer than half a minute, has the end of
     /// its log.
-    pub(super) fn wait_until(&mut self, ready: impl Fn(u16) -> bool) -> Result<(), String> {
+    pub(super) fn wait_until(&mut self, ready: impl Fn(&Self) -> bool) -> Result<(), String> {
         let deadline = Deadline::after(PATIENCE);
         loop {
             if let Ok(Some(status)) = self.child.try_wait() {
                 return Err(self.complaint(&format!("ended by itself ({status})")));
             }
-            if ready(self.port) {
+            if ready(self) {
                 // The answer of a stranger on that port, whose presence has just ended ours, is none.
                 return if self.is_running() { Ok(()) } else { Err(self.complaint("ended by itself")) };
             }
@@ -128,13 +127,22 @@ impl Process {
         }
     }
 
-    /// The port on which the server listens, on 127.0.0.1.
-    pub fn port(&self) -> u16 {
-        self.port
+    /// By which it can be started again, once it has ended.
+    pub fn launch(&self) -> Launch {
+        self.launch.clone()
     }
 
-    /// The process id of the server itself.
-    pub fn id(&self) -> u32 {
+    /// The port on which the server listens, on 127.0.0.1.
+    pub fn port(&self) -> u16 {
+        self.launch.port
+    }
+
+    pub(super) fn folder(&self) -> &Path {
+        &self.launch.folder
+    }
+
+    /// The process id of the server itself, or 0 once it was killed.
+    pub fn pid(&self) -> u32 {
         self.id
     }
 
@@ -173,6 +181,8 @@ impl Process {
         while !sessions.iter().all(|session| is_in_state(*session, &ENDED)) && !deadline.is_over() {
             pause(Duration::from_millis(1));
         }
+        self.remove_segment();
+        self.id = 0;
     }
 
     /// Ends the processes that this server started, none of which commits anything afterwards, and answers which they were.
@@ -192,8 +202,7 @@ impl Process {
 
     /// Removes the segment of shared memory of a `PostgreSQL` that was killed: the system keeps it else.
     fn remove_segment(&self) {
-        let file = self.log.with_file_name("data").join("postmaster.pid");
-        let lines = fs::read_to_string(file).unwrap_or_default();
+        let lines = fs::read_to_string(self.folder().join("data/postmaster.pid")).unwrap_or_default();
         if let Some(segment) = lines.lines().nth(6).and_then(|line| line.split_whitespace().last()) {
             // It may be gone.
             drop(Command::new("ipcrm").args(["-m", segment]).output());
@@ -201,23 +210,24 @@ impl Process {
     }
 
     fn identity(&self) -> Identity {
-        Identity { id: self.id, port: self.port, program: self.program.clone() }
+        let program = self.launch.program.file_name().unwrap_or_default().to_string_lossy().into_owned();
+        Identity { id: self.id, port: self.port(), program }
     }
 
     fn complaint(&self, what: &str) -> String {
-        let log = fs::read(&self.log).unwrap_or_default();
+        let log = fs::read(self.folder().join("log")).unwrap_or_default();
         let log = String::from_utf8_lossy(&log);
         let lines: Vec<&str> = log.lines().collect();
         let tail = lines[lines.len().saturating_sub(15)..].join("\n  ");
-        format!("{} on port {} {what}\n  the end of its log:\n  {tail}", self.program, self.port)
+        let Identity { port, program, .. } = self.identity();
+        format!("{program} on port {port} {what}\n  the end of its log:\n  {tail}")
     }
 }
 
 impl Drop for Process {
     fn drop(&mut self) {
-        if !self.left_running {
+        if !self.left_running && self.id > 0 {
             self.kill();
-            self.remove_segment();
         }
     }
 }
@@ -305,9 +315,6 @@ impl Identity {
     }
 
     /// Ends the server with SIGKILL, and waits until it is gone.
-    ///
-    /// # Errors
-    /// When it does not end within ten seconds.
     pub fn end(&self) -> Result<(), String> {
         let deadline = Deadline::after(Duration::from_secs(10));
         if let Some(id) = i32::try_from(self.id).ok().and_then(Pid::from_raw).filter(|_| self.is_running()) {

@@ -2,6 +2,7 @@ use std::env;
 use std::fs;
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
+use std::process::Command;
 
 /// Where Debian has the programs of `PostgreSQL`, by version.
 const DEBIANS_POSTGRES: &str = "/usr/lib/postgresql";
@@ -31,4 +32,12 @@ fn is_program(file: &Path) -> bool {
 /// The path of a program that is needed.
 pub(super) fn need(program: &str) -> Result<PathBuf, String> {
     find(program).ok_or_else(|| format!("{program} is not installed"))
+}
+
+/// Runs a program to its end. Of one that fails, it tells what that printed.
+pub(super) fn run(command: &mut Command) -> Result<(), String> {
+    let name = command.get_program().to_string_lossy().into_owned();
+    let ended = command.output().map_err(|e| format!("{name}: {e}"))?;
+    let printed = [ended.stdout, ended.stderr].concat();
+    if ended.status.success() { Ok(()) } else { Err(format!("{name}: {}", String::from_utf8_lossy(&printed))) }
 }

@@ -4,7 +4,8 @@ use std::fs;
 use std::path::Path;
 use std::thread;
 
-use super::process::{Lifetime, Process, on_a_free_port};
+use super::place::folder;
+use super::process::{Launch, Process, on_a_free_port};
 use super::programs::need;
 use super::resp::{Answer, ask};
 use super::settings::Settings;
@@ -18,63 +19,36 @@ pub const PROGRAM: &str = "redis-server";
 pub const CLUSTER_NODE: [&str; 4] = ["--cluster-enabled", "yes", "--cluster-node-timeout", "5000"];
 
 /// Starts a server without persistence on a free port, in a folder of its own below `parent`, and waits until it answers.
-///
-/// # Errors
-/// When the server is not installed or does not start; with the end of its log.
-pub fn start(parent: &Path, settings: &Settings, lifetime: Lifetime) -> Result<Process, String> {
-    on_a_free_port(|port| start_on(port, parent, settings, lifetime))
-}
-
-/// Starts a server on this port: the first time, or again after it ended.
-///
-/// # Errors
-/// As for [`start`].
-pub fn start_on(port: u16, parent: &Path, settings: &Settings, lifetime: Lifetime) -> Result<Process, String> {
-    let program = need(PROGRAM)?;
-    let folder = parent.join(format!("redis-{port}"));
-    let failed = |e: std::io::Error| format!("{}: {e}", folder.display());
-    fs::create_dir_all(&folder).map_err(failed)?;
-    let mut arguments = Vec::new();
-    if settings.arguments.first().is_some_and(|first| first == "--sentinel") {
-        // A Sentinel keeps its state in its configuration file.
-        let file = folder.join("sentinel.conf");
-        fs::write(&file, "").map_err(failed)?;
-        arguments.push(file.display().to_string());
-    }
-    let usual = ["--bind", "127.0.0.1", "--save", "", "--appendonly", "no", "--daemonize", "no"];
-    arguments.extend(usual.map(str::to_owned));
-    arguments.extend(["--port".into(), port.to_string(), "--dir".into(), folder.display().to_string()]);
-    arguments.extend(settings.arguments.iter().cloned());
-    let settings = Settings { arguments, variables: settings.variables.clone() };
-    let mut server = Process::start(&program, &settings, port, &folder, lifetime)?;
-    // Any answer will do: it may want a password.
-    server.wait_until(|port| ask(port, &[["PING"]]).is_ok())?;
-    Ok(server)
+pub fn start(parent: &Path, settings: &Settings) -> Result<Process, String> {
+    on_a_free_port(|port| {
+        let folder = folder(parent, "redis", port)?;
+        let usual = ["--bind", "127.0.0.1", "--save", "", "--appendonly", "no", "--daemonize", "no"];
+        let place = ["--port", &port.to_string(), "--dir", &folder.display().to_string()];
+        let mut settings = settings.behind(place).behind(usual);
+        if settings.arguments.iter().any(|argument| argument == "--sentinel") {
+            // A Sentinel keeps its state in its configuration file.
+            let file = folder.join("sentinel.conf");
+            fs::write(&file, "").map_err(|e| format!("{}: {e}", file.display()))?;
+            settings = settings.behind([file.display()]);
+        }
+        // Any answer will do: it may want a password.
+        let ready = |server: &Process| ask(server.port(), &[["PING"]]).is_ok();
+        Launch { program: need(PROGRAM)?, settings, port, folder, ready }.start(&[])
+    })
 }
 
 /// Starts so many servers at the same time, with the same settings.
-///
-/// # Errors
-/// As for [`start`], of one of them.
-pub fn start_many(
-    count: usize,
-    parent: &Path,
-    settings: &Settings,
-    lifetime: Lifetime,
-) -> Result<Vec<Process>, String> {
+pub fn start_many(count: usize, parent: &Path, settings: &Settings) -> Result<Vec<Process>, String> {
     thread::scope(|scope| {
-        let starting: Vec<_> = (0..count).map(|_| scope.spawn(|| start(parent, settings, lifetime))).collect();
+        let starting: Vec<_> = (0..count).map(|_| scope.spawn(|| start(parent, settings))).collect();
         let panicked = |_| Err("a thread that starts a server panicked".to_owned());
         starting.into_iter().map(|one| one.join().unwrap_or_else(panicked)).collect()
     })
 }
 
 /// Starts a Cluster of three nodes without replicas, and waits until all nodes agree about it.
-///
-/// # Errors
-/// As for [`start`], or when the nodes refuse.
-pub fn start_cluster(parent: &Path, lifetime: Lifetime) -> Result<Vec<Process>, String> {
-    let nodes = start_many(3, parent, &Settings::arguments(&CLUSTER_NODE), lifetime)?;
+pub fn start_cluster(parent: &Path, settings: &Settings) -> Result<Vec<Process>, String> {
+    let nodes = start_many(3, parent, &settings.behind(CLUSTER_NODE))?;
     let ports: Vec<u16> = nodes.iter().map(Process::port).collect();
     form_cluster(&ports)?;
     Ok(nodes)
@@ -82,12 +56,6 @@ pub fn start_cluster(parent: &Path, lifetime: Lifetime) -> Result<Vec<Process>, 
 
 /// Shares the hash slots out to the first three nodes, in this order, makes each further one the replica of one of them, and
 /// waits until all agree.
-///
-/// # Errors
-/// When a node refuses.
-///
-/// # Panics
-/// When they do not agree within a minute.
 pub fn form_cluster(ports: &[u16]) -> Result<(), String> {
     let first = ports.first().copied().unwrap_or_default().to_string();
     for (port, (from, to)) in ports.iter().zip([("0", "5460"), ("5461", "10922"), ("10923", "16383")]) {
@@ -107,9 +75,6 @@ pub fn form_cluster(ports: &[u16]) -> Result<(), String> {
 }
 
 /// Waits until each of these nodes knows all of them, and serves.
-///
-/// # Panics
-/// When they do not within a minute.
 pub fn wait_for_cluster(ports: &[u16]) {
     let known = format!("cluster_known_nodes:{}", ports.len());
     for port in ports {
@@ -134,20 +99,8 @@ pub fn url(port: u16) -> String {
 
 /// Starts three Sentinels that watch over the primary on this port under the name `main`, and have another server made
 /// primary when it was silent for `patience` milliseconds. Waits until they know each other and so many replicas.
-///
-/// # Errors
-/// As for [`start`].
-///
-/// # Panics
-/// When they do not know all that within a minute.
-pub fn start_sentinels(
-    parent: &Path,
-    primary: u16,
-    replicas: usize,
-    patience: &str,
-    lifetime: Lifetime,
-) -> Result<Vec<Process>, String> {
-    let sentinels = start_many(3, parent, &Settings::arguments(&["--sentinel"]), lifetime)?;
+pub fn start_sentinels(parent: &Path, primary: u16, replicas: usize, patience: &str) -> Result<Vec<Process>, String> {
+    let sentinels = start_many(3, parent, &Settings::arguments(["--sentinel"]))?;
     let primary = primary.to_string();
     for sentinel in &sentinels {
         expect_ok(sentinel.port(), &["SENTINEL", "MONITOR", "main", "127.0.0.1", &primary, "2"])?;

@@ -38,18 +38,12 @@ impl Answer {
 }
 
 /// Sends commands to the server on this port of 127.0.0.1, one after the other over a connection of their own, and gives the
-/// last answer.
-///
-/// # Errors
-/// When the server cannot be reached, does not answer within two seconds, or answers what is not RESP 2.
+/// last answer. Each has to come within two seconds.
 pub fn ask<C: AsRef<[W]>, W: AsRef<str>>(port: u16, commands: &[C]) -> Result<Answer> {
     ask_within(PATIENCE, port, commands)
 }
 
 /// The same, of a server that may take this long.
-///
-/// # Errors
-/// As of [`ask`].
 pub fn ask_within<C: AsRef<[W]>, W: AsRef<str>>(patience: Duration, port: u16, commands: &[C]) -> Result<Answer> {
     let stream = TcpStream::connect_timeout(&SocketAddr::from((Ipv4Addr::LOCALHOST, port)), patience)?;
     stream.set_nodelay(true)?;

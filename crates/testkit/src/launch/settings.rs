@@ -5,11 +5,31 @@ pub struct Settings {
     pub arguments: Vec<String>,
     /// Environment variables, each as `NAME=value`. They reach the server alone.
     pub variables: Vec<String>,
+    /// How long it lives.
+    pub lifetime: Lifetime,
+}
+
+/// How long a server lives.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Lifetime {
+    /// It ends when its [`Process`](super::Process) is dropped, and when this program ends, whatever ends it.
+    #[default]
+    WithOwner,
+    /// It stays when its process was told to [leave it running](super::Process::leave_running). An
+    /// [`Identity`](super::Identity) is written into its folder, by which another program finds it.
+    Detached,
 }
 
 impl Settings {
     /// These arguments, and no variables.
-    pub fn arguments(arguments: &[&str]) -> Self {
-        Self { arguments: arguments.iter().map(ToString::to_string).collect(), variables: Vec::new() }
+    pub fn arguments<A: ToString>(arguments: impl IntoIterator<Item = A>) -> Self {
+        Self::default().behind(arguments)
+    }
+
+    /// The same with these arguments before its own, which count where an argument is there twice.
+    #[must_use]
+    pub fn behind<A: ToString>(&self, arguments: impl IntoIterator<Item = A>) -> Self {
+        let arguments = arguments.into_iter().map(|argument| argument.to_string());
+        Self { arguments: arguments.chain(self.arguments.iter().cloned()).collect(), ..self.clone() }
     }
 }

@@ -4,21 +4,13 @@ use std::fs;
 use std::os::unix::net::UnixStream;
 use std::path::Path;
 
-use super::{Lifetime, Process, Settings};
+use super::process::{Launch, Process};
+use super::settings::Settings;
 
-/// Starts `program`, with its files in `folder`, and waits until it listens at `socket`. The process has no port.
-///
-/// # Errors
-/// If it does not start, or ends, or does not listen in time.
-pub fn start(
-    program: &Path,
-    settings: &Settings,
-    socket: &Path,
-    folder: &Path,
-    lifetime: Lifetime,
-) -> Result<Process, String> {
+/// Starts `program`, with its files in `folder`, and waits until it listens at `sock` there. The process has no port.
+pub fn start(program: &Path, settings: &Settings, folder: &Path) -> Result<Process, String> {
     fs::create_dir_all(folder).map_err(|e| format!("{}: {e}", folder.display()))?;
-    let mut process = Process::start(program, settings, 0, folder, lifetime)?;
-    process.wait_until(|_| UnixStream::connect(socket).is_ok())?;
-    Ok(process)
+    let ready = |server: &Process| UnixStream::connect(server.folder().join("sock")).is_ok();
+    let (program, settings, folder) = (program.to_owned(), settings.clone(), folder.to_owned());
+    Launch { program, settings, port: 0, folder, ready }.start(&[])
 }

@@ -6,6 +6,7 @@ use mysql_async::Pool;
 use mysql_async::prelude::Queryable;
 
 use super::server::Server;
+use super::steps::{is_told, migrated};
 use super::subject::Subject;
 use leasehold_mysql::ConnectionSettings;
 
@@ -18,25 +19,21 @@ async fn refusal<S: Subject>(url: &str) -> Error {
 pub async fn what_is_missing_is_said_and_what_to_do<S: Subject>() {
     let server = Server::needed(&[]).await;
     let error = refusal::<S>(&server.url()).await;
-    assert_eq!(error.kind(), ErrorKind::Backend);
-    assert!(error.to_string().contains("leasehold migrate"), "{error}");
+    is_told(&error, "leasehold migrate");
 
     let error = refusal::<S>(&server.url().replace("/leasehold", "/nowhere")).await;
-    assert_eq!(error.kind(), ErrorKind::Backend);
-    assert!(error.to_string().contains("create the database"), "{error}");
+    is_told(&error, "create the database");
 
     server.sql(&["CREATE USER u@'%' IDENTIFIED BY 'right'", "GRANT ALL ON leasehold.* TO u@'%'"]).await;
     let error = refusal::<S>(&server.url_of("u", "canary")).await;
-    assert_eq!(error.kind(), ErrorKind::Backend);
-    assert!(error.to_string().contains("password"), "{error}");
+    is_told(&error, "password");
 
     // The table goes away under a client that has seen it.
     S::migrate_at(&server.url()).await.unwrap();
     let locks = S::connect_to(&server.url()).await.unwrap();
     server.sql(&[&format!("DROP TABLE leasehold.{}", S::TABLE)]).await;
     let error = locks.lock("k").await.unwrap_err();
-    assert_eq!(error.kind(), ErrorKind::Backend);
-    assert!(error.to_string().contains("leasehold migrate"), "{error}");
+    is_told(&error, "leasehold migrate");
 }
 
 /// The name of the schema of the table of the keys, and its version.
@@ -49,8 +46,7 @@ async fn comment<S: Subject>(server: &Server) -> (String, String) {
 }
 
 pub async fn a_newer_table_is_used_if_it_says_so_and_refused_by_name_if_not<S: Subject>() {
-    let server = Server::needed(&[]).await;
-    S::migrate_at(&server.url()).await.unwrap();
+    let server = migrated::<S>(&[]).await;
     let (name, version) = comment::<S>(&server).await;
     let newer = |rest: String| {
         format!("ALTER TABLE leasehold.{} ADD COLUMN IF NOT EXISTS later INT, COMMENT='{name} {rest}'", S::TABLE)
@@ -87,8 +83,7 @@ pub async fn addresses_are_checked_before_anything_is_sent<S: Subject>() {
 }
 
 pub async fn a_pool_of_the_callers_does_not_show_its_password_either<S: Subject>() {
-    let server = Server::needed(&[]).await;
-    S::migrate_at(&server.url()).await.unwrap();
+    let server = migrated::<S>(&[]).await;
     server.sql(&["CREATE USER u@'%' IDENTIFIED BY 'canary'", "GRANT ALL ON leasehold.* TO u@'%'"]).await;
     let url = server.url_of("u", "canary");
     let access = ConnectionSettings::default()

@@ -5,8 +5,7 @@ use std::process::{Command, Stdio};
 use leasehold_core::Clock;
 use leasehold_core::conformance::{needs, shows_nothing};
 
-use super::server::Server;
-use super::steps;
+use super::steps::{migrated, whole_life};
 use super::subject::Subject;
 use crate::harness::this_program;
 
@@ -15,8 +14,7 @@ const PARENT: &str = "LEASEHOLD_TEST_CHILD_MILLIS";
 const HOUR: i64 = 3600;
 
 pub async fn a_client_whose_clock_is_an_hour_off_is_like_any_other<S: Subject>() {
-    let server = Server::needed(&[]).await;
-    S::migrate_at(&server.url()).await.unwrap();
+    let server = migrated::<S>(&[]).await;
     let folder = tempfile::tempdir().unwrap();
     let (source, library) = (folder.path().join("clock_off.c"), folder.path().join("clock_off.so"));
     std::fs::write(&source, include_str!("clock_off.c")).unwrap();
@@ -45,5 +43,5 @@ pub async fn a_child_lives_by_another_clock<S: Subject>() {
     assert!(off > 3_000_000, "the clock is right, so this shows nothing: {off} ms");
     let ours = S::connect_to(&format!("{url}&client_found_rows=true")).await.unwrap();
     let theirs = S::connect_to(&format!("{url}&client_found_rows=false")).await.unwrap();
-    steps::whole_life::<S>(&ours, &theirs, "k").await;
+    whole_life::<S>(&ours, &theirs, "k").await;
 }

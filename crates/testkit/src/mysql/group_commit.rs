@@ -8,18 +8,12 @@ use futures::future::join_all;
 use leasehold_core::{Attempt, Backend, Claim, Clock, FencingToken, LeaseStatus, Renewal, Result};
 use mysql_async::prelude::Queryable;
 
-use super::server::Server;
-use super::steps::claim;
+use super::steps::{claim, migrated, store};
 use super::subject::Subject;
 use LeaseStatus::{Held, NotHeld};
 use leasehold_mysql::ConnectionSettings;
 
 const MINUTE: Duration = Duration::from_secs(60);
-
-async fn store<S: Subject>(server: &Server) -> S::Store {
-    S::migrate_at(&server.url()).await.unwrap();
-    S::store(ConnectionSettings::default().url(server.url())).await.unwrap()
-}
 
 fn claims(kind: &str, count: usize) -> Vec<Claim> {
     (0..count).map(|number| claim(&format!("{kind}/{number}"), MINUTE)).collect()
@@ -40,8 +34,7 @@ fn is_granted(attempt: &Result<Attempt>) -> bool {
 }
 
 pub async fn what_comes_in_meanwhile_is_committed_together<S: Subject>() {
-    let server = Server::needed(&[]).await;
-    S::migrate_at(&server.url()).await.unwrap();
+    let server = migrated::<S>(&[]).await;
     for (enabled, kind) in [(true, "on"), (false, "off")] {
         let settings = ConnectionSettings::default().url(server.url()).group_commit(enabled);
         let store = S::store(settings).await.unwrap();
@@ -61,8 +54,8 @@ pub async fn what_comes_in_meanwhile_is_committed_together<S: Subject>() {
 }
 
 pub async fn each_claim_of_a_batch_is_answered_for_itself<S: Subject>() {
-    let server = Server::needed(&[]).await;
-    let (ours, theirs) = (store::<S>(&server).await, store::<S>(&server).await);
+    let server = migrated::<S>(&[]).await;
+    let (ours, theirs) = (store::<S>(&server.url()).await, store::<S>(&server.url()).await);
     let earlier = claims("k", 6);
     assert!(claim_all(&theirs, &earlier).await.iter().all(is_granted));
     // The first two are held, the third expires; the others are free, the last of them with an epoch ahead of the clock.
@@ -104,8 +97,8 @@ pub async fn each_claim_of_a_batch_is_answered_for_itself<S: Subject>() {
 
 pub async fn a_row_that_somebody_locks_fails_nobody_else_of_its_batch<S: Subject>() {
     const KEYS: usize = 40;
-    let server = Server::needed(&[]).await;
-    let store = store::<S>(&server).await;
+    let server = migrated::<S>(&[]).await;
+    let store = store::<S>(&server.url()).await;
     let claims = claims("k", KEYS);
     let renewal = |claim: &Claim| Renewal { grant: claim.grant(None), ttl: MINUTE };
     let renewals: Vec<_> = claims.iter().map(renewal).collect();
@@ -153,8 +146,7 @@ const SECONDS: &str = "LEASEHOLD_TEST_DEADLOCK_SECONDS";
 
 pub async fn batches_over_the_same_keys_are_never_a_deadlock<S: Subject>() {
     let seconds = std::env::var(SECONDS).ok().and_then(|seconds| seconds.parse().ok()).unwrap_or(2);
-    let server = Server::needed(&["--innodb-flush-log-at-trx-commit=0", "--max-connections=500"]).await;
-    S::migrate_at(&server.url()).await.unwrap();
+    let server = migrated::<S>(&["--innodb-flush-log-at-trx-commit=0", "--max-connections=500"]).await;
     for isolation in ["READ COMMITTED", "REPEATABLE READ"] {
         server.sql(&[&format!("SET GLOBAL TRANSACTION ISOLATION LEVEL {isolation}")]).await;
         let before = server.status("Innodb_deadlocks").await;
@@ -163,7 +155,7 @@ pub async fn batches_over_the_same_keys_are_never_a_deadlock<S: Subject>() {
         let (grants, round) = (Arc::new(AtomicU64::new(0)), Arc::new(AtomicU64::new(0)));
         let mut tasks = tokio::task::JoinSet::new();
         for number in 0..12u64 {
-            let store = S::store(ConnectionSettings::default().url(server.url())).await.unwrap();
+            let store = store::<S>(&server.url()).await;
             let (grants, round, clock) = (Arc::clone(&grants), Arc::clone(&round), clock.clone());
             tasks.spawn(async move {
                 while clock.now() < end {

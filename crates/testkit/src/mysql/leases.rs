@@ -9,7 +9,7 @@ use mysql_async::Pool;
 use mysql_async::prelude::Queryable;
 
 use super::server::Server;
-use super::steps::{claim, migrated, row_lock, whole_life};
+use super::steps::{claim, is_told, migrated, row_lock, store, whole_life};
 use super::subject::Subject;
 use leasehold_mysql::{ConnectionSettings, Step};
 
@@ -40,10 +40,9 @@ pub async fn every_default_of_the_server_is_right<S: Subject>() {
 pub async fn statement_logging_at_read_committed_is_refused_with_advice<S: Subject>() {
     let arguments =
         ["--log-bin", "--server-id=1", "--binlog-format=STATEMENT", "--transaction-isolation=READ-COMMITTED"];
-    let server = Server::needed(&arguments).await;
-    let error = migrated::<S>(&server).await.try_lock("k").await.unwrap_err();
-    assert_eq!(error.kind(), ErrorKind::Backend);
-    assert!(error.to_string().contains("ROW or MIXED"), "{error}");
+    let server = migrated::<S>(&arguments).await;
+    let error = S::connect_to(&server.url()).await.unwrap().try_lock("k").await.unwrap_err();
+    is_told(&error, "ROW or MIXED");
 }
 
 /// A client whose sessions all live at this moment, in seconds since 1970. The user must not be all-powerful.
@@ -53,8 +52,7 @@ async fn client_at<S: Subject>(server: &Server, moment: f64) -> S::Locks {
 }
 
 pub async fn the_steps_of_daylight_saving_move_no_lease<S: Subject>() {
-    let server = Server::needed(&["TZ=Europe/Berlin"]).await;
-    S::migrate_at(&server.url()).await.unwrap();
+    let server = migrated::<S>(&["TZ=Europe/Berlin"]).await;
     server.sql(&["CREATE USER plain@'%'", "GRANT ALL ON leasehold.* TO plain@'%'"]).await;
     let minute = LockOptions::new().ttl(Duration::from_secs(60)).renew(false);
     let mut session = server.session().await.unwrap();
@@ -76,8 +74,8 @@ pub async fn the_steps_of_daylight_saving_move_no_lease<S: Subject>() {
 }
 
 pub async fn names_that_text_collations_merge_are_different_locks<S: Subject>() {
-    let server = Server::needed(&["--character-set-server=latin1"]).await;
-    let locks = migrated::<S>(&server).await;
+    let server = migrated::<S>(&["--character-set-server=latin1"]).await;
+    let locks = S::connect_to(&server.url()).await.unwrap();
     let alike =
         ["Key", "key", "key ", "kéy", "ke\u{301}y", "straße", "strasse", "😀", "😁", "a", "a\0", "ａ", "İ", "i"];
     let mut guards = Vec::new();
@@ -89,11 +87,10 @@ pub async fn names_that_text_collations_merge_are_different_locks<S: Subject>() 
 }
 
 pub async fn a_renewal_that_races_an_eviction_leaves_one_holder<S: Subject>() {
-    let server = Server::needed(&[]).await;
-    S::migrate_at(&server.url()).await.unwrap();
+    let server = migrated::<S>(&[]).await;
     for isolation in ["READ COMMITTED", "REPEATABLE READ"] {
         server.sql(&[&format!("SET GLOBAL TRANSACTION ISOLATION LEVEL {isolation}")]).await;
-        let store = S::store(ConnectionSettings::default().url(server.url())).await.unwrap();
+        let store = store::<S>(&server.url()).await;
         let old = claim(isolation, Duration::from_millis(300));
         store.try_acquire(&old).await.unwrap();
         // Both wait for the row while the lease runs out; the renewal left before, the claim after.
@@ -118,9 +115,8 @@ pub async fn a_renewal_that_races_an_eviction_leaves_one_holder<S: Subject>() {
 }
 
 pub async fn a_renewal_is_waited_for_no_longer_than_it_is_of_use<S: Subject>() {
-    let server = Server::needed(&[]).await;
-    S::migrate_at(&server.url()).await.unwrap();
-    let store = S::store(ConnectionSettings::default().url(server.url())).await.unwrap();
+    let server = migrated::<S>(&[]).await;
+    let store = store::<S>(&server.url()).await;
     let held = claim("k", Duration::from_secs(60));
     store.try_acquire(&held).await.unwrap();
     let _other = row_lock::<S>(&server).await;
@@ -131,8 +127,7 @@ pub async fn a_renewal_is_waited_for_no_longer_than_it_is_of_use<S: Subject>() {
 }
 
 pub async fn a_cycle_takes_few_statements_and_is_never_a_deadlock<S: Subject>() {
-    let server = Server::needed(&["--max-connections=300"]).await;
-    S::migrate_at(&server.url()).await.unwrap();
+    let server = migrated::<S>(&["--max-connections=300"]).await;
     // A connection that is new says a few words of its own.
     let locks = S::connect_to(&format!("{}&pool_max=1", server.url())).await.unwrap();
     locks.lock("k").await.unwrap().release().await.unwrap();
@@ -154,8 +149,8 @@ pub async fn a_cycle_takes_few_statements_and_is_never_a_deadlock<S: Subject>() 
 }
 
 pub async fn collected_rows_do_not_take_tokens_back<S: Subject>() {
-    let server = Server::needed(&[]).await;
-    let locks = migrated::<S>(&server).await;
+    let server = migrated::<S>(&[]).await;
+    let locks = S::connect_to(&server.url()).await.unwrap();
     let clock = Clock::system();
     let claimed = clock.now();
     let idle = locks.lock("idle").await.unwrap();

@@ -1,11 +1,5 @@
 //! A private `MariaDB` for tests, and the tests that are the same for every backend on it.
-#![allow(
-    clippy::unwrap_used,
-    clippy::missing_panics_doc,
-    clippy::print_stderr,
-    missing_docs,
-    reason = "tests, whose names say what they show"
-)]
+#![allow(clippy::unwrap_used, clippy::print_stderr, missing_docs, reason = "tests, whose names say what they show")]
 
 pub mod bad_input;
 pub mod clocks;

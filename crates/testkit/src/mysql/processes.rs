@@ -9,7 +9,7 @@ use leasehold_core::conformance::shows_nothing;
 use leasehold_core::{Clock, FencingToken, LockKey, LockOptions};
 
 use super::grant_log::GrantLog;
-use super::server::Server;
+use super::steps::migrated;
 use super::subject::Subject;
 use crate::child::KilledOnDrop;
 use crate::harness::this_program;
@@ -20,8 +20,7 @@ const PROCESSES: usize = 8;
 const RUN: Duration = Duration::from_secs(14);
 
 pub async fn no_token_repeats_or_goes_back<S: Subject>() {
-    let server = Server::needed(&[]).await;
-    S::migrate_at(&server.url()).await.unwrap();
+    let server = migrated::<S>(&[]).await;
     let folder = tempfile::tempdir().unwrap();
     let ledger = folder.path().join("ledger");
     let mut children: Vec<_> = (0..PROCESSES).map(|_| child(&server.url(), &ledger)).collect();

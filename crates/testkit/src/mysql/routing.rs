@@ -8,7 +8,7 @@ use mysql_async::{Conn, Pool, Row};
 use tokio::time::{sleep, timeout};
 
 use super::server::Server;
-use super::steps::claim;
+use super::steps::{claim, migrated};
 use super::subject::Subject;
 use crate::Proxy;
 use leasehold_mysql::ConnectionSettings;
@@ -119,8 +119,7 @@ async fn settings(session: &mut Conn) -> Vec<(String, String)> {
 }
 
 pub async fn a_pool_of_the_callers_is_given_back_as_it_was<S: Subject>() {
-    let server = Server::needed(&[]).await;
-    S::migrate_at(&server.url()).await.unwrap();
+    let server = migrated::<S>(&[]).await;
     // One session, which is not reset, with settings of the caller's own.
     let url = format!("{}&prefer_socket=false&pool_min=1&pool_max=1&reset_connection=false", server.url());
     let pool = Pool::from_url(&url).unwrap();
@@ -149,8 +148,7 @@ pub async fn a_pool_of_the_callers_is_given_back_as_it_was<S: Subject>() {
 }
 
 pub async fn a_claim_that_broke_is_not_taken_for_refused<S: Subject>() {
-    let server = Server::needed(&[]).await;
-    S::migrate_at(&server.url()).await.unwrap();
+    let server = migrated::<S>(&[]).await;
     let address = Proxy::start(server.port());
     let ours = S::store(ConnectionSettings::default().url(format!("{}&pool_max=1", address.url(&server.url()))))
         .await
@@ -176,8 +174,7 @@ pub async fn a_claim_that_broke_is_not_taken_for_refused<S: Subject>() {
 }
 
 pub async fn a_server_far_away_can_be_connected_to<S: Subject>() {
-    let server = Server::needed(&[]).await;
-    S::migrate_at(&server.url()).await.unwrap();
+    let server = migrated::<S>(&[]).await;
     let address = Proxy::start(server.port());
     // A round trip of 400 ms: TCP is established by the proxy, but the login is not.
     address.delay(Duration::from_millis(200));

@@ -6,9 +6,9 @@ use leasehold_core::{Admin, Backed, Backend, Cursor, Renewal};
 use mysql_async::prelude::Queryable;
 
 use super::server::Server;
-use super::steps::{claim, whole_life};
+use super::steps::{claim, migrated, store, whole_life};
 use super::subject::Subject;
-use leasehold_mysql::{ConnectionSettings, RangeScan, Step};
+use leasehold_mysql::{RangeScan, Step};
 
 const ROWS: u64 = 1_000_000;
 /// Of these so many are held, and so many idle for long; all others were used a moment ago.
@@ -21,8 +21,7 @@ const MOST: u64 = 2 * (RangeScan::CHUNK + 1 + 101);
 
 pub async fn no_statement_reads_far_in_a_table_of_a_million_rows<S: Subject>() {
     let arguments = ["--innodb-flush-log-at-trx-commit=0", "--innodb-buffer-pool-size=256M"];
-    let server = Server::needed(&arguments).await;
-    S::migrate_at(&server.url()).await.unwrap();
+    let server = migrated::<S>(&arguments).await;
     let log = ["SET GLOBAL log_output = 'TABLE'", "SET GLOBAL long_query_time = 0", "SET GLOBAL slow_query_log = ON"];
     server.sql(&S::fill(ROWS, ROWS / FEW).iter().map(String::as_str).collect::<Vec<_>>()).await;
     server.sql(&log).await;
@@ -33,7 +32,7 @@ pub async fn no_statement_reads_far_in_a_table_of_a_million_rows<S: Subject>() {
     for key in ["key/00500000/mine", "a", "z"] {
         whole_life::<S>(&ours, &theirs, key).await;
     }
-    let store = S::store(ConnectionSettings::default().url(server.url())).await.unwrap();
+    let store = store::<S>(&server.url()).await;
     let claims: Vec<_> =
         (0..3).map(|number| claim(&format!("key/0070000{number}/mine"), Duration::from_secs(60))).collect();
     for count in 1..=claims.len() {

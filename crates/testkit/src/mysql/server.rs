@@ -1,3 +1,4 @@
+use std::ops::{Deref, DerefMut};
 use std::path::Path;
 use std::sync::Arc;
 
@@ -7,43 +8,32 @@ use mysql_async::{Conn, Opts};
 use tempfile::TempDir;
 
 use crate::launch::mariadb as launcher;
-use crate::launch::{Lifetime, Process, Settings, place};
+use crate::launch::{Process, Settings, place};
+use crate::private::{restart, started};
 
 /// A private `MariaDB` on a free port of the loopback interface, with an empty database `leasehold` and a user root
 /// without a password. It ends with this value, and with this process whatever happens to it.
 #[derive(Debug)]
 pub struct Server {
     process: Process,
-    settings: Settings,
     /// Dropped after the process.
-    folder: Arc<TempDir>,
+    _folder: Arc<TempDir>,
 }
 
 impl Server {
     /// Starts a server with these arguments beside the usual ones, and waits until it answers. Arguments that do not begin
     /// with a dash are variables of the server's environment, such as `TZ=Europe/Berlin`.
-    ///
-    /// # Errors
-    /// When no server is installed, or it ended; with the end of its log.
     pub async fn start(arguments: &[&str]) -> Result<Self, String> {
         Self::start_in(&place(), arguments).await
     }
 
     /// Starts a server as [`start`](Self::start) does, with its data in a folder of its own below `place`.
-    ///
-    /// # Errors
-    /// As for [`start`](Self::start).
     pub async fn start_in(place: &Path, arguments: &[&str]) -> Result<Self, String> {
-        let folder = tempfile::Builder::new().prefix("leasehold-mariadb-").tempdir_in(place);
-        let folder = Arc::new(folder.map_err(|e| format!("{}: {e}", place.display()))?);
         let (arguments, variables) =
             arguments.iter().map(|&argument| argument.to_owned()).partition(|argument| argument.starts_with('-'));
-        let settings = Settings { arguments, variables };
-        let process = blocking({
-            let (folder, settings) = (Arc::clone(&folder), settings.clone());
-            move || launcher::start(folder.path(), &settings, Lifetime::WithOwner)
-        });
-        Ok(Self { process: process.await?, settings, folder })
+        let settings = Settings { arguments, variables, ..Settings::default() };
+        let (process, folder) = started("mariadb", place, move |folder| launcher::start(folder, &settings)).await?;
+        Ok(Self { process, _folder: folder })
     }
 
     /// The same, for a test that is ignored where there is no server: does not return then.
@@ -52,39 +42,8 @@ impl Server {
     }
 
     /// Starts the server again on its data, and on the same port.
-    ///
-    /// # Errors
-    /// When it does not answer within half a minute.
     pub async fn restart(&mut self) -> Result<(), String> {
-        let (port, settings, folder) = (self.port(), self.settings.clone(), Arc::clone(&self.folder));
-        let started = blocking(move || launcher::start_on(port, folder.path(), &settings, Lifetime::WithOwner));
-        self.process = started.await?;
-        Ok(())
-    }
-
-    /// Ends the server as a power cut would, and keeps its data.
-    pub fn kill(&mut self) {
-        self.process.kill();
-    }
-
-    /// Stops the server's process: connections stay open and new ones are accepted, and nothing is answered.
-    pub fn pause(&self) {
-        self.process.pause();
-    }
-
-    /// Lets a stopped server go on, with all that was sent meanwhile.
-    pub fn resume(&self) {
-        self.process.resume();
-    }
-
-    /// The process id of the server.
-    pub fn pid(&self) -> u32 {
-        self.process.id()
-    }
-
-    /// The port on which the server listens, on 127.0.0.1.
-    pub fn port(&self) -> u16 {
-        self.process.port()
+        restart(&mut self.process).await
     }
 
     /// Where it listens: a URL with its database.
@@ -99,9 +58,6 @@ impl Server {
     }
 
     /// Runs statements as root, one after the other.
-    ///
-    /// # Panics
-    /// If one fails.
     pub async fn sql(&self, statements: &[&str]) {
         let mut session = self.session().await.unwrap_or_else(|why| panic!("no session: {why}"));
         for statement in statements {
@@ -111,9 +67,6 @@ impl Server {
     }
 
     /// One number of `SHOW GLOBAL STATUS`; zero if there is none of this name.
-    ///
-    /// # Panics
-    /// If the server does not answer.
     pub async fn status(&self, name: &str) -> u64 {
         let mut session = self.session().await.unwrap_or_else(|why| panic!("no session: {why}"));
         let row: Option<(String, u64)> = session
@@ -124,9 +77,6 @@ impl Server {
     }
 
     /// A session of root's past everything that this crate does.
-    ///
-    /// # Errors
-    /// If it cannot be reached.
     pub async fn session(&self) -> Result<Conn, String> {
         // Else the driver asks for these, and its question is among the statements that are counted.
         let settings = "prefer_socket=false&max_allowed_packet=16777216&wait_timeout=28800";
@@ -136,7 +86,16 @@ impl Server {
     }
 }
 
-/// Runs work that blocks beside the runtime of the test.
-async fn blocking<T: Send + 'static>(work: impl FnOnce() -> Result<T, String> + Send + 'static) -> Result<T, String> {
-    tokio::task::spawn_blocking(work).await.unwrap_or_else(|failed| Err(failed.to_string()))
+impl Deref for Server {
+    type Target = Process;
+
+    fn deref(&self) -> &Process {
+        &self.process
+    }
+}
+
+impl DerefMut for Server {
+    fn deref_mut(&mut self) -> &mut Process {
+        &mut self.process
+    }
 }

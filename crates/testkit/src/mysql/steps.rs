@@ -2,7 +2,8 @@
 
 use std::time::Duration;
 
-use leasehold_core::{Claim, LockKey, Mode};
+use leasehold_core::{Claim, Error, ErrorKind, LockKey, Mode};
+use leasehold_mysql::ConnectionSettings;
 use mysql_async::Conn;
 use mysql_async::prelude::Queryable;
 
@@ -10,10 +11,23 @@ use super::server::Server;
 use super::subject::Subject;
 use crate::together;
 
-/// A locker on this server, with its tables.
-pub async fn migrated<S: Subject>(server: &Server) -> S::Locks {
+/// A server with these arguments, and the tables. The test is ignored where there is none.
+pub async fn migrated<S: Subject>(arguments: &[&str]) -> Server {
+    let server = Server::needed(arguments).await;
     S::migrate_at(&server.url()).await.unwrap();
-    S::connect_to(&server.url()).await.unwrap()
+    server
+}
+
+/// The store alone, at this URL.
+pub async fn store<S: Subject>(url: &str) -> S::Store {
+    S::store(ConnectionSettings::default().url(url)).await.unwrap()
+}
+
+/// That a call failed for good, with these words.
+#[track_caller]
+pub fn is_told(error: &Error, words: &str) {
+    assert_eq!(error.kind(), ErrorKind::Backend, "{error}");
+    assert!(error.to_string().contains(words), "{error}");
 }
 
 /// An exclusive claim that does not wait.

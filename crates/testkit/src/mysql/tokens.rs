@@ -6,10 +6,8 @@ use leasehold_core::{Attempt, Backend, Capability, Claim, LockKey, LockerExt, Mo
 use mysql_async::Conn;
 use mysql_async::prelude::Queryable;
 
-use super::server::Server;
-use super::steps::migrated;
+use super::steps::{migrated, store};
 use super::subject::Subject;
-use leasehold_mysql::ConnectionSettings;
 
 /// Sets the epoch of the only key so far ahead of the server's clock, and answers it.
 async fn set_ahead<S: Subject>(session: &mut Conn, ahead: Duration) -> u64 {
@@ -24,9 +22,9 @@ async fn epoch<S: Subject>(session: &mut Conn) -> u64 {
 }
 
 pub async fn an_epoch_that_is_ahead_of_the_clock_waits_for_it_unless_the_clock_was_set_back<S: Subject>() {
-    let server = Server::needed(&[]).await;
-    let locks = migrated::<S>(&server).await;
-    let store = S::store(ConnectionSettings::default().url(server.url())).await.unwrap();
+    let server = migrated::<S>(&[]).await;
+    let locks = S::connect_to(&server.url()).await.unwrap();
+    let store = store::<S>(&server.url()).await;
     let mut session = server.session().await.unwrap();
     let key = LockKey::new("k").unwrap();
     locks.lock(&key).await.unwrap().release().await.unwrap();

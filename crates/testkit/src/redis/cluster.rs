@@ -1,7 +1,7 @@
 use super::server::Server;
-use super::server::{blocking, folder};
+use crate::launch::Settings;
 use crate::launch::redis as launcher;
-use crate::launch::{Lifetime, Settings, find};
+use crate::private::blocking;
 
 /// Three servers that share the hash slots.
 #[derive(Debug)]
@@ -9,17 +9,8 @@ pub struct Cluster(Vec<Server>);
 
 impl Cluster {
     /// Starts the Cluster, and waits until all nodes agree about it. `None`: `redis-server` is not installed.
-    ///
-    /// # Panics
-    /// When they do not within a minute.
     pub async fn start() -> Option<Self> {
-        find(launcher::PROGRAM)?;
-        let started = blocking(|| {
-            let folder = folder();
-            launcher::start_cluster(folder.path(), Lifetime::WithOwner).map(|nodes| (nodes, folder))
-        });
-        let (nodes, folder) = started.await.unwrap_or_else(|why| panic!("{why}"));
-        Some(Self(Server::all_of(nodes, &Settings::arguments(&launcher::CLUSTER_NODE), folder)))
+        blocking(|| Server::all(|folder| launcher::start_cluster(folder, &Settings::default()))).await.map(Self)
     }
 
     /// The nodes, in the order of their slots.
@@ -38,18 +29,12 @@ impl Cluster {
     }
 
     /// Which node serves an entry of this name as long as no slot has moved.
-    ///
-    /// # Panics
-    /// When no node answers.
     pub async fn home(&self, name: &str) -> usize {
         let slot = self.0[0].ask(&["CLUSTER", "KEYSLOT", name]).await.number();
         usize::from(slot > 5460) + usize::from(slot > 10922)
     }
 
     /// Begins to move the slot of `name` to the next node, as tools that rebalance do.
-    ///
-    /// # Panics
-    /// When the nodes refuse.
     pub async fn begin_to_move(&self, name: &str) -> Moving<'_> {
         let home = self.home(name).await;
         let (source, target) = (&self.0[home], &self.0[(home + 1) % 3]);
@@ -77,18 +62,12 @@ pub struct Moving<'c> {
 
 impl Moving<'_> {
     /// Moves one entry.
-    ///
-    /// # Panics
-    /// When the source refuses.
     pub async fn take_along(&self, name: &str) {
         let port = self.target.port().to_string();
         assert_eq!(self.source.ask(&["MIGRATE", "127.0.0.1", &port, name, "0", "5000"]).await.text(), "OK");
     }
 
     /// Makes it final, on all nodes.
-    ///
-    /// # Panics
-    /// When a node refuses.
     pub async fn end(self) {
         for node in self.cluster.nodes() {
             assert_eq!(node.ask(&["CLUSTER", "SETSLOT", &self.slot, "NODE", &self.target_id]).await.text(), "OK");

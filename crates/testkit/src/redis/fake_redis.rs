@@ -19,9 +19,6 @@ type Answers = dyn Fn(&[&str]) -> Vec<u8> + Send + Sync;
 
 impl FakeRedis {
     /// Starts one that answers each command with these bytes; bytes that are not UTF-8 in a command are replaced.
-    ///
-    /// # Panics
-    /// When there is no free port.
     pub async fn start(answer: impl Fn(&[&str]) -> Vec<u8> + Send + Sync + 'static) -> Self {
         let listener = TcpListener::bind(("127.0.0.1", 0)).await.expect("a free port");
         let port = listener.local_addr().expect("its address").port();

@@ -14,9 +14,6 @@ pub struct LeastUser {
 impl LeastUser {
     /// From the code block that begins with `ACL SETUSER`, and the sentences below it that begin with "Without" and name
     /// commands.
-    ///
-    /// # Panics
-    /// When there is none.
     pub fn of(readme: &str) -> Self {
         let (_, rest) = readme.split_once("ACL SETUSER ").expect("the least user");
         let (rules, below) = rest.split_once("```").expect("an end of the code");
@@ -45,9 +42,6 @@ impl LeastUser {
     }
 
     /// Compares the commands with those that a backend needs, and with those that it can do without.
-    ///
-    /// # Panics
-    /// When the README names others.
     #[track_caller]
     pub fn is_one_with(&self, needed: &[&str], spare: &[&str]) {
         let mut told: Vec<_> = self.commands().map(|rule| rule.trim_start_matches('+')).collect();
@@ -62,9 +56,6 @@ impl LeastUser {
 
     /// Compares the commands with those that `doctor` misses where the server lets a user send none: with what it calls an error,
     /// and with what it warns of. The URL of such a server is behind `scheme`.
-    ///
-    /// # Panics
-    /// When the README names others.
     pub async fn is_one_with_doctor(&self, kind: &Kind, scheme: &str) {
         let server = FakeRedis::start(denies_all).await;
         let examine = kind.examine.expect("something to look for");
@@ -77,9 +68,6 @@ impl LeastUser {
     }
 
     /// Makes it on a server, but for some of its commands. How to connect as it.
-    ///
-    /// # Panics
-    /// When the server does not take the rules.
     pub async fn make(&self, server: &Server, without: &[&str]) -> String {
         let rules = self.rules.iter().map(String::as_str).filter(|rule| !without.contains(rule));
         let words: Vec<&str> = ["ACL", "SETUSER", "app", "reset", "on", ">pw"].into_iter().chain(rules).collect();

@@ -59,17 +59,11 @@ pub const MALFORMED: [&str; 48] = [
 
 impl FakeRedis {
     /// Starts one that answers with these bytes whatever is asked about locks.
-    ///
-    /// # Panics
-    /// When there is no free port.
     pub async fn malformed(answer: &'static str) -> Self {
         Self::malformed_but(answer, |_| None).await
     }
 
     /// The same, but for what has another answer.
-    ///
-    /// # Panics
-    /// When there is no free port.
     pub async fn malformed_but(
         answer: &'static str,
         other: impl Fn(&[&str]) -> Option<Vec<u8>> + Send + Sync + 'static,
@@ -83,9 +77,6 @@ impl FakeRedis {
 }
 
 /// Asks a backend everything, of servers each of which answers scripts with one of these. `connect` gets its URL.
-///
-/// # Panics
-/// As [`rejects_malformed_answers`].
 pub async fn malformed_answers_are_rejected<B: Backend>(
     answers: impl IntoIterator<Item = &'static str>,
     connect: impl AsyncFn(String) -> Result<B>,
@@ -98,10 +89,8 @@ pub async fn malformed_answers_are_rejected<B: Backend>(
     .await;
 }
 
-/// Asks a backend everything, whose servers answer scripts with this.
-///
-/// # Panics
-/// When any of it is taken for an answer, or is not told by a typed error.
+/// Asks a backend everything, whose servers answer scripts with this: none of it is taken for an answer, and each is told by a typed
+/// error.
 pub async fn rejects_malformed_answers(store: &impl Backend, answer: &str) {
     let key = LockKey::new("k").expect("a good key");
     let claim = Claim { waits: true, ..Claim::new(&key, Mode::Exclusive, Duration::from_secs(30)) };

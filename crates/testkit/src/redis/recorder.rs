@@ -20,9 +20,6 @@ pub struct Recorder {
 
 impl Recorder {
     /// For this thread, until it drops; of the driver, what it logs in the whole program.
-    ///
-    /// # Panics
-    /// When there is another logger.
     pub fn start() -> Self {
         static ONCE: Once = Once::new();
         ONCE.call_once(|| {

@@ -16,12 +16,6 @@ use crate::waiting::{PATIENCE, eventually};
 /// the loss is told at the deadline.
 ///
 /// `connect` gets the URL of a user who may do everything else.
-///
-/// # Errors
-/// Those of connecting and of locking.
-///
-/// # Panics
-/// When it is not so.
 pub async fn commands_are_taken_from_a_holder<L: Locker>(
     server: &Server,
     taken: &[(&str, &str)],
@@ -46,12 +40,6 @@ pub async fn commands_are_taken_from_a_holder<L: Locker>(
 }
 
 /// Has a user free a key by force who may not publish: the key is free, and a warning says why nobody was told.
-///
-/// # Errors
-/// Those of connecting and of locking.
-///
-/// # Panics
-/// When it is not so.
 pub async fn a_release_by_force_signals_nobody<L: Locker + Admin>(
     server: &Server,
     connect: impl AsyncFn(String) -> Result<L>,
@@ -70,12 +58,6 @@ pub async fn a_release_by_force_signals_nobody<L: Locker + Admin>(
 }
 
 /// Takes a key from its holder by force, all of it and by its token: a process that listens for the key is told each time.
-///
-/// # Errors
-/// Those of the steps.
-///
-/// # Panics
-/// When nobody is told within a minute.
 pub async fn a_release_by_force_is_told(holder: &impl Backend, operator: &impl Backend) -> Result<()> {
     let key = LockKey::new("k")?;
     for by_token in [false, true] {
@@ -91,9 +73,6 @@ pub async fn a_release_by_force_is_told(holder: &impl Backend, operator: &impl B
 }
 
 /// A user who may do all, but for these commands, each with its `-`. How to connect as it.
-///
-/// # Panics
-/// When the server does not take the rules.
 pub async fn user(server: &Server, denied: &[&str]) -> String {
     let words = [&["ACL", "SETUSER", "app", "reset", "on", ">pw", "+@all", "~*", "&*"], denied].concat();
     assert_eq!(server.ask(&words).await, Answer::Text("OK".into()));
@@ -101,12 +80,6 @@ pub async fn user(server: &Server, denied: &[&str]) -> String {
 }
 
 /// Has users claim who may not send one of these commands, each given with its `-`: they leave no lock behind.
-///
-/// # Errors
-/// Those of connecting.
-///
-/// # Panics
-/// When it is not so.
 pub async fn a_claim_that_is_refused_leaves_no_lock<L: Locker>(
     server: &Server,
     denied: &[&str],
@@ -121,12 +94,6 @@ pub async fn a_claim_that_is_refused_leaves_no_lock<L: Locker>(
 }
 
 /// Writes something foreign under a name of the key `k`: it is named to whoever asks for the key, and left alone.
-///
-/// # Errors
-/// Those of listing.
-///
-/// # Panics
-/// When it is not so.
 pub async fn what_somebody_else_wrote_is_named_and_left_alone<L: Locker + Admin>(
     server: &Server,
     locks: &L,
@@ -156,12 +123,6 @@ pub async fn what_somebody_else_wrote_is_named_and_left_alone<L: Locker + Admin>
 }
 
 /// Overwrites the entry of one of three grants with something of another type: that one is lost, and nothing else changes.
-///
-/// # Errors
-/// Those of locking.
-///
-/// # Panics
-/// When it is not so.
 pub async fn a_grant_that_was_overwritten_is_lost_and_touches_no_other<L: Locker>(
     server: &Server,
     locks: &L,

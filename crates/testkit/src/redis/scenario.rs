@@ -33,9 +33,6 @@ async fn scripts(server: Option<&Server>) -> u64 {
 impl Scenario {
     /// `locker` makes that of the holder (0) and those of the waiters (1 to 3). Each waiter asks this server when it
     /// begins to wait; without one, they stand in line in this process.
-    ///
-    /// # Panics
-    /// When two have the key at once.
     pub async fn of<L: Locker + Admin + 'static>(
         asks: Option<&Server>,
         locker: impl AsyncFn(usize) -> Result<L>,
@@ -114,9 +111,6 @@ impl LeastUser {
     /// that nobody's turn depends on; whoever is served is so in order; and all are where the README says what goes on without it.
     ///
     /// `run` gets the URLs of these servers as the user that lacks the command.
-    ///
-    /// # Panics
-    /// When it is not so.
     pub async fn leave_out_each(
         &self,
         servers: &[Server],

@@ -1,8 +1,7 @@
 use super::server::Server;
-use super::server::{blocking, folder};
 use crate::Proxy;
 use crate::launch::redis as launcher;
-use crate::launch::{Lifetime, Settings};
+use crate::private::blocking;
 use crate::waiting::eventually;
 
 /// A primary, its replicas, and three Sentinels that watch over them.
@@ -43,17 +42,11 @@ impl Default for Layout<'_> {
 impl Sentinels {
     /// Starts them, and waits until the replica is in step and the Sentinels know each other. `None` as for
     /// [`Server::start`].
-    ///
-    /// # Panics
-    /// When they do not within a minute.
     pub async fn start() -> Option<Self> {
         Self::start_as(Layout::default()).await
     }
 
     /// The same, in a layout of one's own.
-    ///
-    /// # Panics
-    /// As for [`start`](Self::start).
     pub async fn start_as(layout: Layout<'_>) -> Option<Self> {
         let primary = Server::start(&[&["--repl-diskless-sync-delay", "0"], layout.primary].concat()).await?;
         let network = if layout.can_be_cut { Some(Proxy::start(primary.port())) } else { None };
@@ -69,13 +62,8 @@ impl Sentinels {
             eventually("the replica is in step", in_step).await;
         }
         let (port, count, patience) = (port.parse().expect("a port"), layout.count, layout.patience.to_owned());
-        let started = blocking(move || {
-            let folder = folder();
-            let sentinels = launcher::start_sentinels(folder.path(), port, count, &patience, Lifetime::WithOwner);
-            sentinels.map(|sentinels| (sentinels, folder))
-        });
-        let (sentinels, folder) = started.await.unwrap_or_else(|why| panic!("{why}"));
-        let watchers = Server::all_of(sentinels, &Settings::arguments(&["--sentinel"]), folder);
+        let launch = move || Server::all(|folder| launcher::start_sentinels(folder, port, count, &patience));
+        let watchers = blocking(launch).await?;
         let replica = replicas.remove(0);
         Some(Self { primary, replica, others: replicas, network, watchers })
     }
@@ -95,9 +83,6 @@ impl Sentinels {
     }
 
     /// Has another server made primary, as before maintenance.
-    ///
-    /// # Panics
-    /// When the Sentinel that is asked refuses for a minute.
     pub async fn fail_over(&self) {
         // The last in the URL, which clients that ask the first one hear of later.
         let starts = async || self.watchers[2].ask(&["SENTINEL", "FAILOVER", "main"]).await.text() == "OK";

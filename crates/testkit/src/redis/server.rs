@@ -1,71 +1,57 @@
 use std::io;
 use std::path::Path;
+use std::sync::Arc;
 use std::time::Duration;
 
 use futures::future::BoxFuture;
 use tempfile::TempDir;
-use tokio::task::spawn_blocking;
 
 use crate::launch::redis as launcher;
 use crate::launch::resp::Answer;
-use crate::launch::{Lifetime, Process, Settings, find, free_port, place, resp};
+use crate::launch::{Process, Settings, find, free_port, place, resp};
+use crate::private::{blocking, folder, restart};
 
 /// A Redis server on a free port of 127.0.0.1, with its files in a temporary folder. It ends when this value is dropped, and
 /// when the test's process ends.
 #[derive(Debug)]
 pub struct Server {
     process: Process,
-    settings: Settings,
     password: Option<String>,
     /// Dropped after the process. Several servers of a topology share it.
-    folder: std::sync::Arc<TempDir>,
+    _folder: Arc<TempDir>,
 }
 
 impl Server {
     /// Starts a server without persistence, with these further arguments, and waits until it answers.
     ///
     /// `None`: `redis-server` is not installed.
-    ///
-    /// # Panics
-    /// When it is installed and does not start.
     pub async fn start(arguments: &[&str]) -> Option<Self> {
         Self::start_with(Settings::arguments(arguments)).await
     }
 
     /// Starts a server as [`start`](Self::start) does, with environment variables too.
-    ///
-    /// # Panics
-    /// When it is installed and does not start.
     pub async fn start_with(settings: Settings) -> Option<Self> {
-        blocking(move || Self::start_blocking_with(settings)).await
+        blocking(move || Self::start_blocking_with(&settings)).await
     }
 
     /// Starts a server as [`start`](Self::start) does, for a test without a runtime.
-    ///
-    /// # Panics
-    /// When it is installed and does not start.
     pub fn start_blocking(arguments: &[&str]) -> Option<Self> {
-        Self::start_blocking_with(Settings::arguments(arguments))
+        Self::start_blocking_with(&Settings::arguments(arguments))
     }
 
-    fn start_blocking_with(settings: Settings) -> Option<Self> {
+    fn start_blocking_with(settings: &Settings) -> Option<Self> {
+        let server = Self::all(|folder| Ok(vec![launcher::start(folder, settings)?]))?.pop()?;
+        let mut arguments = settings.arguments.iter().skip_while(|argument| *argument != "--requirepass");
+        Some(Self { password: arguments.nth(1).cloned(), ..server })
+    }
+
+    /// The servers of a topology, which are launched in one folder. `None` as for [`start`](Self::start).
+    pub(super) fn all(launch: impl FnOnce(&Path) -> Result<Vec<Process>, String>) -> Option<Vec<Self>> {
         find(launcher::PROGRAM)?;
-        let folder = folder();
-        let process = launcher::start(folder.path(), &settings, Lifetime::WithOwner);
-        Some(Self::of(process.unwrap_or_else(|why| panic!("{why}")), settings, folder))
-    }
-
-    /// The servers of a topology, which the launcher started in this folder with these settings.
-    pub(super) fn all_of(processes: Vec<Process>, settings: &Settings, folder: TempDir) -> Vec<Self> {
-        let folder = std::sync::Arc::new(folder);
-        let of = |process| Self { process, settings: settings.clone(), password: None, folder: folder.clone() };
-        processes.into_iter().map(of).collect()
-    }
-
-    fn of(process: Process, settings: Settings, folder: TempDir) -> Self {
-        let arguments = settings.arguments.iter();
-        let password = arguments.skip_while(|argument| *argument != "--requirepass").nth(1).cloned();
-        Self { process, settings, password, folder: std::sync::Arc::new(folder) }
+        let started = folder("redis", &place()).and_then(|folder| Ok((launch(folder.path())?, Arc::new(folder))));
+        let (processes, folder) = started.unwrap_or_else(|why| panic!("{why}"));
+        let server = |process| Self { process, password: None, _folder: folder.clone() };
+        Some(processes.into_iter().map(server).collect())
     }
 
     /// The port on which the server listens, on 127.0.0.1.
@@ -82,9 +68,6 @@ impl Server {
     /// Has the server serve TLS too, on the port that this returns, with these files: the certificate of an authority, and
     /// the server's own certificate and key. `clients` says whether it asks clients for certificates: `yes`, `no` or
     /// `optional`. `None`: the server was built without TLS.
-    ///
-    /// # Panics
-    /// When the server was built with TLS and refuses.
     pub async fn serve_tls(&self, [ca, cert, key]: [&Path; 3], clients: &str) -> Option<u16> {
         if self.ask(&["CONFIG", "GET", "tls-port"]).await == Answer::List(Vec::new()) {
             return None;
@@ -100,9 +83,6 @@ impl Server {
     }
 
     /// Sends a command over a connection of its own, and gives the answer.
-    ///
-    /// # Panics
-    /// When the server does not answer.
     pub async fn ask(&self, words: &[&str]) -> Answer {
         let answer = match &self.password {
             Some(password) => ask(self.port(), &[&["AUTH", password], words]).await,
@@ -147,24 +127,15 @@ impl Server {
     }
 
     /// Ends the server and starts another one on the same port.
-    ///
-    /// # Panics
-    /// When that does not start.
     pub async fn restart(&mut self) {
         self.kill();
-        let (port, settings, folder) = (self.port(), self.settings.clone(), self.folder.clone());
-        let started = blocking(move || launcher::start_on(port, folder.path(), &settings, Lifetime::WithOwner)).await;
-        self.process = started.unwrap_or_else(|why| panic!("{why}"));
+        restart(&mut self.process).await.unwrap_or_else(|why| panic!("{why}"));
     }
 
     /// Ends the server and starts another one on the same port, for a test without a runtime.
-    ///
-    /// # Panics
-    /// When that does not start.
     pub fn restart_blocking(&mut self) {
         self.kill();
-        let started = launcher::start_on(self.port(), self.folder.path(), &self.settings, Lifetime::WithOwner);
-        self.process = started.unwrap_or_else(|why| panic!("{why}"));
+        self.process = self.process.launch().start(&[]).unwrap_or_else(|why| panic!("{why}"));
     }
 }
 
@@ -172,26 +143,11 @@ impl Server {
 const BUSY: Duration = Duration::from_secs(10);
 
 /// Sends commands to the server on this port of 127.0.0.1, one after the other over a connection of their own, and gives the
-/// last answer.
-///
-/// # Errors
-/// When the server does not answer within ten seconds.
+/// last answer. Each has to come within ten seconds.
 pub async fn ask(port: u16, commands: &[&[&str]]) -> io::Result<Answer> {
     let owned = |words: &&[&str]| words.iter().map(ToString::to_string).collect::<Vec<_>>();
     let commands: Vec<_> = commands.iter().map(owned).collect();
     // In a box: the futures of tests nest deeply enough without this one.
     let answer: BoxFuture<'_, _> = Box::pin(blocking(move || resp::ask_within(BUSY, port, &commands)));
     answer.await
-}
-
-/// Runs work that blocks beside the runtime of the test.
-pub(super) async fn blocking<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> T {
-    spawn_blocking(work).await.unwrap_or_else(|failed| match failed.try_into_panic() {
-        Ok(panic) => std::panic::resume_unwind(panic),
-        Err(cancelled) => panic!("{cancelled}"),
-    })
-}
-
-pub(super) fn folder() -> TempDir {
-    tempfile::Builder::new().prefix("leasehold-redis-").tempdir_in(place()).expect("a temporary folder")
 }

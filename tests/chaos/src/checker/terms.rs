@@ -2,65 +2,58 @@
 
 use std::fmt;
 
-/// What a history can be found guilty of.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Rule {
-    /// The lines contradict each other or the format: the fault is in the client, and nothing else that is found is certain.
-    Malformed,
-    /// Two clients held a key exclusively at the same time.
-    Overlap,
-    /// A client held a key shared while another held it exclusively.
-    ReaderBesideWriter,
-    /// Two grants of a key have one token.
-    DuplicateToken,
-    /// A grant that was called after another had returned has a smaller token.
-    BackwardToken,
-    /// A detached lock was attached, and had been attached before, or a later holder had been granted its key.
-    StaleAttach,
-    /// A writer went on as a reader, and another writer was granted the key in between.
-    TornDowngrade,
-    /// A register took a smaller token after a larger one, or a write of an earlier holder after one of a later holder.
-    StaleWrite,
-    /// An update that went with tokens overwrote a value that it had not read.
-    LostUpdate,
-    /// The same on a register without a fence. A correct lock does not prevent it when a client is stopped.
-    UnfencedLoss,
-    /// A guard said that it is held after its client had learned of its loss, or had detached it; or after a loss that reached
-    /// another level of its session; or a session joined what it had lost.
-    HeldAfterEnd,
-    /// A fault took locks away, and a holder went on for longer than a lease.
-    Outlived,
-    /// A call never returned although its client went on.
-    Unresolved,
-    /// Calls returned later after their wait limit than the limit allows.
-    LateAnswer,
-    /// Keys that had been given back went to those who waited for them later than the limit allows.
-    SlowHandOver,
-    /// Nobody was known to hold a key, somebody asked for it, and nobody was granted it for longer than the limit allows.
-    Stalled,
+macro_rules! rules {
+    ($($(#[$doc:meta])* $rule:ident $name:literal;)*) => {
+        /// What a history can be found guilty of.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+        pub enum Rule {
+            $($(#[$doc])* $rule,)*
+        }
+
+        impl fmt::Display for Rule {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str(match self {
+                    $(Self::$rule => $name,)*
+                })
+            }
+        }
+    };
 }
 
-impl fmt::Display for Rule {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::Malformed => "malformed history",
-            Self::Overlap => "overlap",
-            Self::ReaderBesideWriter => "reader beside writer",
-            Self::DuplicateToken => "duplicate token",
-            Self::BackwardToken => "backward token",
-            Self::StaleAttach => "stale attach",
-            Self::TornDowngrade => "torn downgrade",
-            Self::StaleWrite => "stale write accepted",
-            Self::LostUpdate => "lost update",
-            Self::UnfencedLoss => "lost update without a fence",
-            Self::HeldAfterEnd => "held after its end",
-            Self::Outlived => "outlived",
-            Self::Unresolved => "unresolved",
-            Self::LateAnswer => "late answer",
-            Self::SlowHandOver => "slow hand-over",
-            Self::Stalled => "stalled",
-        })
-    }
+rules! {
+    /// The lines contradict each other or the format: the fault is in the client, and nothing else that is found is certain.
+    Malformed "malformed history";
+    /// Two clients held a key exclusively at the same time.
+    Overlap "overlap";
+    /// A client held a key shared while another held it exclusively.
+    ReaderBesideWriter "reader beside writer";
+    /// Two grants of a key have one token.
+    DuplicateToken "duplicate token";
+    /// A grant that was called after another had returned has a smaller token.
+    BackwardToken "backward token";
+    /// A detached lock was attached, and had been attached before, or a later holder had been granted its key.
+    StaleAttach "stale attach";
+    /// A writer went on as a reader, and another writer was granted the key in between.
+    TornDowngrade "torn downgrade";
+    /// A register took a smaller token after a larger one, or a write of an earlier holder after one of a later holder.
+    StaleWrite "stale write accepted";
+    /// An update that went with tokens overwrote a value that it had not read.
+    LostUpdate "lost update";
+    /// The same on a register without a fence. A correct lock does not prevent it when a client is stopped.
+    UnfencedLoss "lost update without a fence";
+    /// A guard said that it is held after its client had learned of its loss, or had detached it; or after a loss that reached
+    /// another level of its session; or a session joined what it had lost.
+    HeldAfterEnd "held after its end";
+    /// A fault took locks away, and a holder went on for longer than a lease.
+    Outlived "outlived";
+    /// A call never returned although its client went on.
+    Unresolved "unresolved";
+    /// Calls returned later after their wait limit than the limit allows.
+    LateAnswer "late answer";
+    /// Keys that had been given back went to those who waited for them later than the limit allows.
+    SlowHandOver "slow hand-over";
+    /// Nobody was known to hold a key, somebody asked for it, and nobody was granted it for longer than the limit allows.
+    Stalled "stalled";
 }
 
 /// A fault under which a backend does not promise something, by its README.
@@ -74,6 +67,8 @@ pub struct Allowance {
     pub fault: &'static str,
     /// What may break.
     pub rules: &'static [Rule],
+    /// For people.
+    pub why: &'static str,
     /// The fault takes locks away from those who hold them, and they have to notice within a lease.
     pub takes_locks: bool,
 }

@@ -87,10 +87,10 @@ pub(super) fn millis(node: &Node) -> Result<i64, String> {
 /// The canary is a session of before that gets no answer: each session of `PostgreSQL` is a process.
 pub(super) fn stop(node: &Node, lasts: Duration) -> Result<u64, String> {
     let mut session = Session::of_an_operator(node)?;
-    node.pause();
+    node.process().pause();
     let silent = !node.answers() && session.is_silent();
     thread::sleep(lasts);
-    node.resume();
+    node.process().resume();
     Ok(u64::from(silent))
 }
 

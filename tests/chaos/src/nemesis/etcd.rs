@@ -39,7 +39,7 @@ pub(super) fn replace(scene: &Scene<'_>, node: &Node, lasts: Duration) -> Result
     let (nodes, way) = (&scene.store.nodes, address(way(scene, node)?));
     let others: Vec<u16> = ports(nodes).into_iter().filter(|port| *port != node.port).collect();
     let before = id(&others, node)?;
-    node.kill();
+    node.process().kill();
     node.forget()?;
     thread::sleep(lasts / 2);
     // They refuse while they do not agree who leads.

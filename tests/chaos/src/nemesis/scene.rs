@@ -66,13 +66,13 @@ pub(super) fn key(planned: &Planned) -> &'static str {
 
 /// Ends servers as a power cut would, and starts them again. The canary are the processes.
 pub(super) fn kill_and_revive(hit: &[&Node], lasts: Duration) -> Result<u64, String> {
-    let before: Vec<u32> = hit.iter().map(|node| node.pid()).collect();
+    let before: Vec<u32> = hit.iter().map(|node| node.process().pid()).collect();
     for node in hit {
-        node.kill();
+        node.process().kill();
     }
     thread::sleep(lasts / 2);
     hit.iter().try_for_each(|node| node.revive())?;
-    Ok(u64::from(hit.iter().zip(before).all(|(node, before)| node.pid() != before)))
+    Ok(u64::from(hit.iter().zip(before).all(|(node, before)| node.process().pid() != before)))
 }
 
 /// Asks again and again until there is an answer.

@@ -73,12 +73,12 @@ fn of_any_kind(scene: &Scene<'_>, planned: &Planned) -> Result<u64, String> {
 /// The canary is a question that none of them answers.
 fn stop(nodes: &[&Node], lasts: Duration) -> u64 {
     for node in nodes {
-        node.pause();
+        node.process().pause();
     }
     let silent = nodes.iter().all(|node| !node.answers());
     thread::sleep(lasts);
     for node in nodes {
-        node.resume();
+        node.process().resume();
     }
     u64::from(silent)
 }
@@ -88,8 +88,8 @@ fn restart(node: &Node, planned: &Planned, keeps_data: Option<&[String]>) -> Res
     let value = planned.choice.to_string();
     let marked = node.ask(&["SET", MARKER, &value]).text() == "OK";
     let entries = || node.ask(&["DBSIZE"]).number();
-    let (process, had) = (node.pid(), entries());
-    node.kill();
+    let (process, had) = (node.process().pid(), entries());
+    node.process().kill();
     if keeps_data.is_none() {
         node.forget()?;
     }
@@ -102,7 +102,7 @@ fn restart(node: &Node, planned: &Planned, keeps_data: Option<&[String]>) -> Res
     }
     // A replica takes no marker, nor does the node of a Cluster that has not its slot.
     let kept = if marked { node.ask(&["GET", MARKER]) == Answer::Text(value) } else { had == 0 || entries() > 0 };
-    Ok(u64::from(node.pid() != process && kept == keeps_data.is_some()))
+    Ok(u64::from(node.process().pid() != process && kept == keeps_data.is_some()))
 }
 
 /// The clock stays where it jumps to. The canary is the time that the server tells.
@@ -188,7 +188,7 @@ fn disk_full(node: &Node, lasts: Duration) -> Result<u64, String> {
     shim.set_full(Full::AllWrites);
     thread::sleep(lasts);
     shim.set_full(Full::Nothing);
-    node.kill();
+    node.process().kill();
     node.revive()?;
     Ok(shim.refused() - before)
 }

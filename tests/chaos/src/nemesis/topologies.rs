@@ -48,15 +48,15 @@ pub(super) fn fall_behind(scene: &Scene<'_>, lasts: Duration) -> Result<u64, Str
     let primary = primaries.first().ok_or("there is no primary")?;
     let has = |node: &Node| node.info("replication", "master_repl_offset");
     for replica in &replicas {
-        replica.pause();
+        replica.process().pause();
     }
     // What is on its way to them they would else receive when they go on.
     primary.ask(&["CLIENT", "KILL", "TYPE", "replica"]);
     thread::sleep(lasts);
     let (written, role) = (has(primary), role(scene, primary));
-    primary.kill();
+    primary.process().kill();
     for replica in &replicas {
-        replica.resume();
+        replica.process().resume();
     }
     let received = replicas.iter().map(|replica| has(replica)).max().unwrap_or(0);
     agree(|| replicas.iter().any(|replica| replica.is_primary()))?;
@@ -89,7 +89,7 @@ pub(super) fn cluster_fail_over(scene: &Scene<'_>, planned: &Planned) -> Result<
     let new = nodes.iter().find(|node| follows(node, old)).ok_or("the primary has no replica")?;
     let killed = planned.choice.is_multiple_of(2);
     if killed {
-        old.kill();
+        old.process().kill();
     }
     let told = new.ask(&["CLUSTER", "FAILOVER", "TAKEOVER"]);
     if killed {

@@ -19,7 +19,7 @@ use crate::client::{ATTACHED, CANCELLED_ACQUIRE, RUNTIME_ENDED};
 use crate::clients::Clients;
 use crate::fault::TO_CLIENTS;
 use crate::nemesis::{Nemesis, Planned, Scene, draw};
-use crate::report::{Entry, table};
+use crate::report::{Entry, of_each, table};
 use crate::resource::Resource;
 use crate::setups::Setup;
 use crate::stores::Library;
@@ -29,27 +29,13 @@ const FEWEST_GRANTS: u64 = 2;
 
 /// Runs every setup of the plan, one after the other. True: all that is promised held.
 pub(crate) fn all(plan: &Plan) -> Result<bool, String> {
-    let failed = |error: std::io::Error| format!("{}: {error}", plan.output.display());
-    fs::create_dir_all(&plan.output).map_err(failed)?;
-    let output = plan.output.canonicalize().map_err(failed)?;
-    let mut entries = Vec::new();
-    for setup in &plan.setups {
-        println!("{}: seed {}, {} s", setup.name, plan.seed, plan.duration.as_secs());
-        let entry = one(setup, plan, &output);
-        for failure in &entry.failures {
-            println!("  {failure}");
-        }
-        entries.push(entry);
-    }
-    println!("\n{}", table(&entries));
-    let report = serde_json::to_string_pretty(&entries).map_err(|error| error.to_string())?;
-    fs::write(output.join("report.json"), report).map_err(failed)?;
-    Ok(entries.iter().all(|entry| entry.failures.is_empty()))
+    let what = format!("seed {}, {} s", plan.seed, plan.duration().as_secs());
+    of_each(plan, (&what, "report.json"), |setup, output| one(setup, plan, output), |entry| &entry.failures, table)
 }
 
 /// A run that cannot begin or end is a failure of this setup, and of no other.
 fn one(setup: &'static Setup, plan: &Plan, output: &Path) -> Entry {
-    let (backend, seed, seconds) = (setup.name, plan.seed, plan.duration.as_secs());
+    let (backend, seed, seconds) = (setup.name, plan.seed, plan.duration().as_secs());
     let without_a_verdict = |why| Entry { backend: backend.to_owned(), seed, failures: vec![why], ..Entry::default() };
     // What an earlier run of this seed left stays.
     let folder = match tempfile::Builder::new().prefix(&format!("{backend}-{seed}-")).tempdir_in(output) {
@@ -96,7 +82,7 @@ fn play(setup: &'static Setup, plan: &Plan, folder: &Path) -> Result<Outcome, St
         for lane in &lanes {
             let (nemesis, clients_run, lane_ends) = (&nemesis, &clients_run, lane_ends.clone());
             scope.spawn(move || {
-                nemesis.run(started, started + plan.duration, lane);
+                nemesis.run(started, started + plan.duration(), lane);
                 drop(lane_ends);
                 // A client ends with the thread that started it.
                 drop(clients_run.lock());
@@ -105,7 +91,7 @@ fn play(setup: &'static Setup, plan: &Plan, folder: &Path) -> Result<Outcome, St
         drop(lane_ends);
         // Nothing is ever sent: it returns when no lane is left.
         let _no_lane_is_left = all_lanes.recv();
-        thread::sleep((started + plan.duration).saturating_duration_since(Instant::now()));
+        thread::sleep((started + plan.duration()).saturating_duration_since(Instant::now()));
         let stopped = clients.stop();
         drop(running);
         stopped
@@ -121,14 +107,14 @@ fn play(setup: &'static Setup, plan: &Plan, folder: &Path) -> Result<Outcome, St
     runtime.block_on(client.close());
     // What clients do to themselves in every run.
     let own_faults = [CANCELLED_ACQUIRE, RUNTIME_ENDED].into_iter().chain(attached).collect();
-    let fewest_grants = plan.duration.as_secs() * FEWEST_GRANTS;
+    let fewest_grants = plan.duration().as_secs() * FEWEST_GRANTS;
     Ok(Outcome { folder: folder.to_owned(), own_faults, fewest_grants, proofs, failures, resource })
 }
 
 /// What is done to clients, and beside it what is done to the network and to the store.
 fn lanes(setup: &'static Setup, plan: &Plan) -> [Vec<Planned>; 2] {
     let to_store = setup.faults_of_run(plan.seed);
-    [draw(plan.seed, plan.duration, TO_CLIENTS), draw(plan.seed.wrapping_add(1), plan.duration, &to_store)]
+    [draw(plan.seed, plan.duration(), TO_CLIENTS), draw(plan.seed.wrapping_add(1), plan.duration(), &to_store)]
 }
 
 fn write_down(folder: &Path, seed: u64, lanes: &[Vec<Planned>]) -> Result<(), String> {

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use leasehold_agent::KIND as AGENT;
+use leasehold_chaos::checker::Allowance;
 use leasehold_core::{Kind, Locker, Locks, Memory};
 use leasehold_etcd::KIND as ETCD;
 use leasehold_file::KIND as FILE;
@@ -14,7 +15,7 @@ use leasehold_redis_rw::KIND as REDIS_RW;
 use leasehold_redis_single::{KIND as REDIS_SINGLE, RedisSingle};
 use leasehold_redlock::KIND as REDLOCK;
 
-use super::setup::{Exemption, Setup, Stays};
+use super::setup::{Setup, Stays, lost_writes, no_exclusion, until_noticed};
 use crate::fault::{Fault, ON_THE_WAY};
 use crate::stores;
 
@@ -24,7 +25,7 @@ pub(crate) static ALL: [Setup; 17] = [
         in_words: "A directory that several processes use.",
         start: |library, _| stores::start_file(library),
         deck: &[&[Fault::ForceRelease, Fault::RemoveLockFile, Fault::DiskFull]],
-        exempt: &[Exemption::until_noticed(Fault::RemoveLockFile, "the holder learns of it at its next check")],
+        exempt: &[until_noticed(Fault::RemoveLockFile, "the holder learns of it at its next check")],
         // The lock file; the folder of the readers, and the second copy of the counter.
         stays: Stays { entries: 1, more_of_readers: 2, bytes: 0 },
         ..Setup::of(FILE)
@@ -64,7 +65,7 @@ pub(crate) static ALL: [Setup; 17] = [
         in_words: "Three Redis servers with `appendfsync always`. One is hit at a time, or two, which is a majority.",
         start: |library, _| stores::start_redis(library, 3, "redlock:"),
         deck: &[ON_THE_WAY, TO_A_SERVER, TO_REDIS, &[Fault::StopTwoServers]],
-        exempt: &[Exemption::from_exclusion(
+        exempt: &[no_exclusion(
             Fault::ServerClockAhead,
             "where the lock is on no more nodes than a majority, or more clocks jump: leases end early there",
         )],
@@ -121,9 +122,9 @@ pub(crate) static ALL: [Setup; 17] = [
         ],
         exempt: &[
             // Each of them may be the leader.
-            Exemption::from_exclusion(Fault::StopLeader, STALE_LEADER),
-            Exemption::from_exclusion(Fault::StopServer, STALE_LEADER),
-            Exemption::from_exclusion(Fault::StopTwoServers, STALE_LEADER),
+            no_exclusion(Fault::StopLeader, STALE_LEADER),
+            no_exclusion(Fault::StopServer, STALE_LEADER),
+            no_exclusion(Fault::StopTwoServers, STALE_LEADER),
         ],
         stays: Stays { entries: 0, more_of_readers: 0, bytes: 3 * 1000 },
         ..Setup::of(ETCD)
@@ -228,19 +229,18 @@ const TO_A_SERVER: &[Fault] = &[
 const TO_REDIS: &[Fault] = &[Fault::FlushScripts, Fault::MemoryFull, Fault::EmptyServer, Fault::DiskFull];
 
 /// What leases that one server ends do not promise.
-const OF_A_DATABASE: &[Exemption] =
-    &[Exemption::from_exclusion(Fault::ServerClockAhead, "leases end early by as much")];
-const OF_ONE_REDIS: &[Exemption] =
-    &[Exemption::until_noticed(Fault::EmptyServer, "holders learn of it at their next renewal"), OF_A_DATABASE[0]];
+const OF_A_DATABASE: &[Allowance] = &[no_exclusion(Fault::ServerClockAhead, "leases end early by as much")];
+const OF_ONE_REDIS: &[Allowance] =
+    &[until_noticed(Fault::EmptyServer, "holders learn of it at their next renewal"), OF_A_DATABASE[0]];
 
 /// What is not promised where no replica confirms.
-const OF_A_SENTINEL_SET: &[Exemption] = &[
-    Exemption::of_lost_writes(Fault::FailOver),
-    Exemption::of_lost_writes(Fault::FallBehind),
-    Exemption::of_lost_writes(Fault::StopServer),
-    Exemption::of_lost_writes(Fault::RestartServer),
+const OF_A_SENTINEL_SET: &[Allowance] = &[
+    lost_writes(Fault::FailOver),
+    lost_writes(Fault::FallBehind),
+    lost_writes(Fault::StopServer),
+    lost_writes(Fault::RestartServer),
 ];
-const OF_A_CLUSTER: &[Exemption] = &[Exemption::of_lost_writes(Fault::ClusterFailOver)];
+const OF_A_CLUSTER: &[Allowance] = &[lost_writes(Fault::ClusterFailOver)];
 
 /// The tests run on 3.4.23.
 const STALE_LEADER: &str = "in releases before March 2024, a leader that stood still ends leases when it goes on, which the next \

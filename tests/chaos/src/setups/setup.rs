@@ -36,7 +36,7 @@ pub(crate) struct Setup {
     /// Two faults of which a run has one: the README says that the backend does not bear both.
     pub(super) either: Option<[Fault; 2]>,
     /// What it does not promise, beside what no backend promises.
-    pub(crate) exempt: &'static [Exemption],
+    pub(crate) exempt: &'static [Allowance],
     /// What stays behind of keys.
     pub(crate) stays: Stays,
 }
@@ -50,52 +50,37 @@ pub(crate) struct Stays {
     pub(crate) bytes: u64,
 }
 
-/// A fault under which something is not promised, in words that the README of the backend has, too.
-///
-/// Nothing excuses that a grant has the token of another or a smaller one, or a register that takes a smaller one than before.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Exemption {
-    pub(crate) fault: Fault,
-    /// What may break.
-    pub(crate) rules: &'static [Rule],
-    /// For people.
-    pub(crate) why: &'static str,
-    /// The fault takes locks away from those who hold them, and they have to notice within a lease.
-    takes_locks: bool,
-}
-
 /// Exclusion, and what depends on nothing else.
 const EXCLUSION: &[Rule] = &[Rule::Overlap, Rule::ReaderBesideWriter, Rule::UnfencedLoss];
 
-/// What no backend promises.
-const FOR_ALL: &[Exemption] = &[
-    Exemption {
+/// What no backend promises. Nothing excuses that a grant has the token of another or a smaller one, or a register that takes a smaller
+/// one than before.
+const FOR_ALL: &[Allowance] = &[
+    Allowance {
         rules: &[Rule::UnfencedLoss],
-        ..Exemption::from_exclusion(
+        ..no_exclusion(
             Fault::StopClient,
             "a program that is stopped between its last check and its write does not notice",
         )
     },
-    Exemption::until_noticed(Fault::ForceRelease, "the holder learns of it at its next renewal"),
+    until_noticed(Fault::ForceRelease, "the holder learns of it at its next renewal"),
 ];
 
-impl Exemption {
-    /// Exclusion ends for as long as the fault lasts.
-    pub(super) const fn from_exclusion(fault: Fault, why: &'static str) -> Self {
-        Self { fault, rules: EXCLUSION, why, takes_locks: false }
-    }
+/// Exclusion ends for as long as the fault lasts, in words that the README of the backend has, too.
+pub(super) const fn no_exclusion(fault: Fault, why: &'static str) -> Allowance {
+    Allowance { fault: fault.name(), rules: EXCLUSION, why, takes_locks: false }
+}
 
-    /// What the old primary granted and the new one never received is lost, also that a detached lock was attached.
-    pub(super) const fn of_lost_writes(fault: Fault) -> Self {
-        let rules = &[Rule::Overlap, Rule::ReaderBesideWriter, Rule::UnfencedLoss, Rule::StaleAttach];
-        let why = "what the old primary granted and the new one never received is lost, unless replicas confirm";
-        Self { rules, ..Self::from_exclusion(fault, why) }
-    }
+/// What the old primary granted and the new one never received is lost, also that a detached lock was attached.
+pub(super) const fn lost_writes(fault: Fault) -> Allowance {
+    let rules = &[Rule::Overlap, Rule::ReaderBesideWriter, Rule::UnfencedLoss, Rule::StaleAttach];
+    let why = "what the old primary granted and the new one never received is lost, unless replicas confirm";
+    Allowance { rules, ..no_exclusion(fault, why) }
+}
 
-    /// Exclusion ends until those who held locks notice that these are gone.
-    pub(super) const fn until_noticed(fault: Fault, why: &'static str) -> Self {
-        Self { takes_locks: true, ..Self::from_exclusion(fault, why) }
-    }
+/// Exclusion ends until those who held locks notice that these are gone.
+pub(super) const fn until_noticed(fault: Fault, why: &'static str) -> Allowance {
+    Allowance { takes_locks: true, ..no_exclusion(fault, why) }
 }
 
 impl fmt::Debug for Setup {
@@ -174,19 +159,12 @@ impl Setup {
     }
 
     /// All that it does not promise, what no backend promises included.
-    pub(crate) fn exemptions(&self) -> impl Iterator<Item = &'static Exemption> {
-        FOR_ALL.iter().chain(self.exempt)
-    }
-
-    /// The same for the checker.
     pub(crate) fn allowances(&self) -> Vec<Allowance> {
-        let allowance =
-            |one: &Exemption| Allowance { fault: one.fault.name(), rules: one.rules, takes_locks: one.takes_locks };
-        self.exemptions().map(allowance).collect()
+        [FOR_ALL, self.exempt].concat()
     }
 
     /// Why exclusion, or another rule, does not hold under a fault.
     pub(crate) fn breaks(&self, rule: Rule, fault: Fault) -> Option<&'static str> {
-        self.exemptions().find(|one| one.fault == fault && one.rules.contains(&rule)).map(|one| one.why)
+        self.allowances().iter().find(|one| one.fault == fault.name() && one.rules.contains(&rule)).map(|one| one.why)
     }
 }

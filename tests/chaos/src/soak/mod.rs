@@ -22,6 +22,7 @@ use tokio::time::{sleep, timeout};
 use self::growth::{Counts, Growth, READ, Work, judged};
 use crate::arguments::Plan;
 use crate::locks::Locks;
+use crate::report::of_each;
 use crate::setups::Setup;
 use crate::stores::{Library, Store, size};
 
@@ -58,30 +59,24 @@ struct Found {
 
 /// Looks at what grows, on one setup after the other, for so long each at most. True: nothing that must not.
 pub(crate) fn all(plan: &Plan, limit: Duration) -> Result<bool, String> {
-    let failed = |error: std::io::Error| format!("{}: {error}", plan.output.display());
-    let (mut all, mut table) = (Vec::new(), String::new());
-    for setup in &plan.setups {
-        println!("{}: soak, {} s at most", setup.name, limit.as_secs());
-        let folder = tempfile::tempdir().map_err(failed)?;
-        let found = one(setup, limit, folder.path()).unwrap_or_else(|why| Found {
-            backend: setup.name.to_owned(),
-            failures: vec![why],
-            ..Found::default()
-        });
-        for failure in &found.failures {
-            println!("  {failure}");
-        }
+    let what = format!("soak, {} s at most", limit.as_secs());
+    let one = |setup: &'static Setup, _: &Path| {
+        let folder = tempfile::tempdir().map_err(|error| error.to_string());
+        let found = folder.and_then(|folder| one(setup, limit, folder.path()));
+        found.unwrap_or_else(|why| Found { backend: setup.name.to_owned(), failures: vec![why], ..Found::default() })
+    };
+    of_each(plan, (&what, "soak.json"), one, |found| &found.failures, table)
+}
+
+fn table(all: &[Found]) -> String {
+    let mut table = String::new();
+    for found in all {
         let _ = writeln!(table, "{}: {} keys, {} waits given up", found.backend, found.keys, found.cancelled);
         for growth in &found.growth {
             let _ = writeln!(table, "  {growth}");
         }
-        all.push(found);
     }
-    println!("\n{table}");
-    fs::create_dir_all(&plan.output).map_err(failed)?;
-    let report = serde_json::to_string_pretty(&all).map_err(|error| error.to_string())?;
-    fs::write(plan.output.join("soak.json"), report).map_err(failed)?;
-    Ok(all.iter().all(|found| found.failures.is_empty()))
+    table
 }
 
 /// Does a small part of the work and then the rest, first keys and then waits, and counts in between.

@@ -1,7 +1,7 @@
 //! Three members of etcd. Each hears the others over a way of its own; clients reach each over its links.
 
 use leasehold_testkit::Proxy;
-use leasehold_testkit::launch::{Lifetime, Process, Settings, etcd};
+use leasehold_testkit::launch::{Process, Settings, etcd};
 
 use super::node::{LINKS, Node, Program};
 use super::shim::{Library, Shim};
@@ -15,24 +15,17 @@ pub(crate) const JOINS: &str = "--initial-cluster-state=existing";
 pub(crate) fn start(library: &Library) -> Result<Store, String> {
     let folder = &library.folder;
     let shims = (0..MEMBERS).map(|number| library.shim(&format!("etcd-{number}"))).collect::<Result<Vec<_>, _>>()?;
-    let (mut ways, mut settings) = (Vec::new(), Vec::new());
+    let mut ways = Vec::new();
     let of_each = |ports: &[u16]| {
         ways = ports.iter().map(|port| Proxy::start(etcd::peer_port(*port))).collect();
-        settings = (0..MEMBERS).map(|number| of_member(number, ports, &ways, &shims[number])).collect();
-        settings.clone()
+        (0..MEMBERS).map(|number| of_member(number, ports, &ways, &shims[number])).collect()
     };
-    let processes = etcd::start_cluster_with(MEMBERS, folder, of_each, Lifetime::WithOwner)?;
+    let processes = etcd::start_cluster_with(MEMBERS, folder, of_each)?;
     let ports: Vec<u16> = processes.iter().map(Process::port).collect();
-    let all = processes.into_iter().zip(settings).zip(shims).enumerate();
-    let node = |(number, ((process, settings), shim)): (usize, ((Process, Settings), Shim))| {
-        let (port, members, parent) = (process.port(), ports.clone(), folder.to_owned());
-        let data = folder.join(format!("etcd-{port}")).join("data");
-        let starts = move |more: &[String]| {
-            let mut settings = settings.clone();
-            settings.arguments.extend_from_slice(more);
-            etcd::start_member(port, &members, &parent, &settings, Lifetime::WithOwner)
-        };
-        Node::of(Program::Etcd, format!("etcd-{number}"), process, data, shim, Box::new(starts))
+    let all = processes.into_iter().zip(shims).enumerate();
+    let node = |(number, (process, shim)): (usize, (Process, Shim))| {
+        let data = folder.join(format!("etcd-{}", process.port())).join("data");
+        Node::of(Program::Etcd, format!("etcd-{number}"), process, data, shim)
     };
     let nodes: Vec<Node> = all.map(node).collect();
     let url = |link: usize| etcd::url(&nodes.iter().map(|node| node.links[link].port()).collect::<Vec<_>>());

@@ -1,21 +1,16 @@
 //! A session with a database, past every link.
 
-use std::time::Duration;
-
 use leasehold_postgres::tokio_postgres::{self, Client, NoTls, SimpleQueryMessage};
 use mysql_async::prelude::Queryable;
 use mysql_async::{Conn, Opts, Row};
 use tokio::runtime::{Builder, Runtime};
 use tokio::time::timeout;
 
-use super::node::{Node, Program};
+use super::node::{A_MOMENT, Node, Program};
 
 /// Clients of a database log in as this user: an administrator may exceed the number of connections, and write to a read-only
 /// server.
 pub(crate) const USER: &str = "locks";
-
-/// A server that goes on answers sooner.
-const ANSWERS_WITHIN: Duration = Duration::from_millis(250);
 
 /// Runs statements in a database, as an operator, and gives the first column of the last answer as text.
 pub(crate) fn sql(node: &Node, statements: &[&str]) -> Result<Vec<String>, String> {
@@ -76,7 +71,7 @@ impl Session {
 
     /// Whether no answer comes within a moment.
     pub(crate) fn is_silent(&mut self) -> bool {
-        let asks = async { timeout(ANSWERS_WITHIN, self.client.ask("SELECT 1")).await };
+        let asks = async { timeout(A_MOMENT, self.client.ask("SELECT 1")).await };
         self.runtime.block_on(asks).is_err()
     }
 }

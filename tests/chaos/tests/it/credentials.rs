@@ -3,7 +3,6 @@
 
 use std::fmt::{Debug, Write as _};
 use std::path::Path;
-use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use leasehold_core::{
@@ -18,23 +17,23 @@ use leasehold_redis_single::RedisSingle;
 use leasehold_redlock::Redlock;
 use leasehold_testkit::redis::{Recorder, Sentinels, Server};
 use leasehold_testkit::{Authority, Issued, mysql, needs, shown, test};
-use metrics::{Counter, Gauge, Histogram, Key, KeyName, Metadata, SharedString, Unit};
+use metrics_exporter_prometheus::PrometheusBuilder;
 
-const CANARY: &str = "hunter2-canary";
+/// Of letters and digits, which names of metrics may have, too.
+const CANARY: &str = "hunter2canary";
 const HERE: &str = "IP:127.0.0.1";
 /// As users of a backend have it.
 const BACKENDS: [&str; 6] = ["redis-single", "redis-reentrant", "redis-rw", "redlock", "mysql-unique", "mysql-rw"];
 
-/// All that was told: by values, by errors, in traces and logs, in names and labels of metrics.
+/// All that was told: by values, by errors, in traces and logs.
 struct Told {
     text: String,
     recorder: Recorder,
-    metrics: Labels,
 }
 
 impl Told {
     fn listen() -> Self {
-        Self { text: String::new(), recorder: Recorder::start(), metrics: Labels::default() }
+        Self { text: String::new(), recorder: Recorder::start() }
     }
 
     fn debug(&mut self, value: &dyn Debug) {
@@ -45,41 +44,13 @@ impl Told {
         writeln!(self.text, "{}", shown(error)).unwrap();
     }
 
-    /// Everything, which must be enough to show that it was listened to.
+    /// Everything, also names and labels of metrics, which must be enough to show that it was listened to.
     #[track_caller]
-    fn all(self) -> String {
-        let (recorded, labels) = (self.recorder.recorded(), self.metrics.0.lock().unwrap().clone());
+    fn all(self, labels: &str) -> String {
+        let recorded = self.recorder.recorded();
         assert!(recorded.contains("acquire"), "nothing was recorded: {recorded}");
         assert!(labels.contains("leasehold"), "no metric was used: {labels}");
         format!("{}\n{recorded}\n{labels}", self.text)
-    }
-}
-
-/// Names and labels of all metrics.
-#[derive(Clone, Default)]
-struct Labels(Arc<Mutex<String>>);
-
-impl Labels {
-    fn note(&self, key: &Key) {
-        writeln!(self.0.lock().unwrap(), "{key:?} {key}").unwrap();
-    }
-}
-
-impl metrics::Recorder for Labels {
-    fn describe_counter(&self, _: KeyName, _: Option<Unit>, _: SharedString) {}
-    fn describe_gauge(&self, _: KeyName, _: Option<Unit>, _: SharedString) {}
-    fn describe_histogram(&self, _: KeyName, _: Option<Unit>, _: SharedString) {}
-    fn register_counter(&self, key: &Key, _: &Metadata<'_>) -> Counter {
-        self.note(key);
-        Counter::noop()
-    }
-    fn register_gauge(&self, key: &Key, _: &Metadata<'_>) -> Gauge {
-        self.note(key);
-        Gauge::noop()
-    }
-    fn register_histogram(&self, key: &Key, _: &Metadata<'_>) -> Histogram {
-        self.note(key);
-        Histogram::noop()
     }
 }
 
@@ -140,15 +111,15 @@ async fn use_locks(connected: Result<impl Backed>, told: &mut Told) -> Result<()
 
 async fn all_told(cases: &[(&str, String)], expected: &[Option<ErrorKind>]) -> String {
     let mut told = Told::listen();
-    describe_metrics();
-    let metrics = told.metrics.clone();
+    let metrics = PrometheusBuilder::new().build_recorder();
     let _listening = metrics::set_default_local_recorder(&metrics);
+    describe_metrics();
     for (backend, url) in cases {
         let outcome = use_backend(backend, url, &mut told).await;
         let kind = outcome.as_ref().err().map(Error::kind);
         assert!(expected.contains(&kind), "{backend} at {}: {outcome:?}", url.replace(CANARY, "…"));
     }
-    told.all()
+    told.all(&metrics.handle().render())
 }
 
 #[track_caller]

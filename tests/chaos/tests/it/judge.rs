@@ -19,8 +19,8 @@ const EXCUSES: &str = include_str!("histories/excuses.txt");
 
 const TERMS: Terms<'static> = Terms {
     allowances: &[
-        Allowance { fault: "amnesia", rules: &[Rule::Overlap], takes_locks: false },
-        Allowance { fault: "forced", rules: &[Rule::Overlap], takes_locks: true },
+        Allowance { fault: "amnesia", rules: &[Rule::Overlap], why: "", takes_locks: false },
+        Allowance { fault: "forced", rules: &[Rule::Overlap], why: "", takes_locks: true },
     ],
     limits: Limits { wait_overshoot_ms: Some(50), hand_over_ms: Some(500), stalled_ms: Some(4000) },
 };
