@@ -17,9 +17,7 @@ use crate::duration;
 use crate::exit::{self, Codes};
 #[cfg(target_os = "linux")]
 use crate::store_commands::AgentArgs;
-use crate::store_commands::{
-    AcquireArgs, BenchArgs, HealArgs, HoldArgs, MigrateArgs, ReleaseArgs, RenewArgs, WaitArgs,
-};
+use crate::store_commands::{AcquireArgs, BenchArgs, HoldArgs, ReleaseArgs, RenewArgs, WaitArgs};
 use crate::suggestion::advise;
 use crate::values::{Texts, key, lease, patience, period};
 #[cfg(feature = "watch")]
@@ -144,11 +142,18 @@ pub(crate) enum Command {
     ForceRelease(ForceReleaseArgs),
     #[cfg(feature = "watch")]
     Watch(WatchArgs),
-    Migrate(MigrateArgs),
+    /// Create the tables that a store in MySQL, MariaDB or PostgreSQL needs, if they do not exist
+    ///
+    /// Run it once for each store, as a user who may create tables: the programs that lock need fewer rights. Once more does no harm.
+    Migrate,
     Gc(GcArgs),
     Doctor(DoctorArgs),
     Bench(BenchArgs),
-    Heal(HealArgs),
+    /// Let nodes of a redlock that lost their data vote again
+    ///
+    /// Waits until every lock that may have counted on a lost vote has ended, which takes as long as the longest lease in
+    /// use, then copies the counters from a majority of the other nodes.
+    Heal,
     Backends(BackendsArgs),
     Completions(CompletionsArgs),
     Man(ManArgs),
@@ -486,15 +491,6 @@ fn is_store(text: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::wording::default_label;
-
-    fn run(args: &[&str]) -> RunArgs {
-        let args = ["leasehold", "run"].iter().chain(args);
-        match Cli::try_parse_from(args).unwrap().command {
-            Command::Run(run) => *run,
-            other => panic!("{other:?}"),
-        }
-    }
 
     #[test]
     fn the_definitions_are_sound() {
@@ -521,23 +517,5 @@ mod tests {
             let whole = Cli::try_parse_from(args()).ok().filter(|cli| matches!(cli.command, Command::Run(_)));
             assert_eq!(format!("{:?}", Cli::of_run(args())), format!("{whole:?}"), "{line}");
         }
-    }
-
-    #[test]
-    fn options_stand_before_and_after_the_key_and_what_follows_the_command_is_its_own() {
-        for line in ["-n k ls -n --wait x", "k -n ls -n --wait x", "k -n -- ls -n --wait x"] {
-            let run = run(&line.split(' ').collect::<Vec<_>>());
-            assert!(run.nonblock && run.wait.is_none(), "{line}");
-            assert_eq!(run.command(), ["ls", "-n", "--wait", "x"]);
-        }
-        assert!(!run(&["k", "ls", "-n"]).nonblock);
-    }
-
-    #[test]
-    fn a_wait_of_zero_is_a_single_attempt() {
-        let ttl = Duration::from_secs(30);
-        let zero = LockOptions::new().ttl(ttl).wait(Wait::UpTo(Duration::ZERO)).label(default_label());
-        assert_eq!(run(&["-w", "0", "k", "true"]).options(), zero);
-        assert_eq!(run(&["-n", "k", "true"]).options(), zero.wait(Wait::Never));
     }
 }

@@ -1,10 +1,12 @@
+use std::cell::Cell;
 use std::fmt::Write;
-use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
+use futures::TryStreamExt;
+use futures::stream::FuturesUnordered;
 use leasehold::{Admin, Capability, LockKey, LockOptions, Locker, LockerExt, Locks, Wait};
 use serde::Serialize;
-use tokio::task::{JoinSet, yield_now};
+use tokio::task::yield_now;
 
 use crate::admin::print;
 use crate::args::StoreArgs;
@@ -37,8 +39,9 @@ pub(crate) async fn bench(args: &BenchArgs, store: &StoreArgs) -> Result<u8, Fai
     for store in &stores {
         close(store).await;
     }
-    let report = Report { store: choice.shown(), figures: measured?? };
-    print(&if args.json { report.json() } else { report.lines() })?;
+    let figures = measured??;
+    let report = Report { backend: choice.shown(), advice: advice(&figures), figures };
+    print(&if args.json { json(&report) } else { report.lines() })?;
     Ok(0)
 }
 
@@ -111,24 +114,18 @@ async fn measure(stores: &[Locks; 2], whole: Duration) -> Result<Figures, Failur
 /// How often a second these keys are locked and released, each by a task of its own.
 async fn cycles(store: &Locks, keys: &[LockKey], part: Duration) -> Result<u64, Failure> {
     let began = Stopwatch::start();
-    let mut tasks = JoinSet::new();
-    for key in keys {
-        let (store, began, key) = (store.clone(), began.clone(), key.clone());
-        tasks.spawn(async move {
-            let mut done = 0;
-            while began.read() < part {
-                let Some(guard) = store.acquire(&key, &options()).await? else { break };
-                guard.release().await?;
-                done += 1;
-                yield_now().await;
-            }
-            Ok::<u64, leasehold::Error>(done)
-        });
-    }
-    let mut all = 0;
-    while let Some(done) = tasks.join_next().await {
-        all += done.map_err(|failed| Failure::System(failed.into()))??;
-    }
+    let again_and_again = async |key| {
+        let mut done = 0;
+        while began.read() < part {
+            let Some(guard) = store.acquire(key, &options()).await? else { break };
+            guard.release().await?;
+            done += 1;
+            yield_now().await;
+        }
+        Ok::<u64, leasehold::Error>(done)
+    };
+    let tasks: FuturesUnordered<_> = keys.iter().map(again_and_again).collect();
+    let all: u64 = tasks.try_collect::<Vec<_>>().await?.into_iter().sum();
     let micros = began.read().as_micros().max(1);
     Ok(u64::try_from(u128::from(all) * 1_000_000 / micros).unwrap_or(u64::MAX))
 }
@@ -137,70 +134,54 @@ async fn cycles(store: &Locks, keys: &[LockKey], part: Duration) -> Result<u64, 
 async fn handoff(stores: [&Locks; 2], key: LockKey, part: Duration) -> Result<Option<Spread>, Failure> {
     let began = Stopwatch::start();
     // Who released last, and when it began to.
-    let last: Arc<Mutex<Option<(usize, Duration)>>> = Arc::default();
-    let mut tasks = JoinSet::new();
-    for (who, store) in stores.into_iter().enumerate() {
-        let (store, began, key, last) = (store.clone(), began.clone(), key.clone(), Arc::clone(&last));
-        tasks.spawn(async move {
-            let mut times = Vec::new();
-            while began.read() < part {
-                let asked = began.read();
-                let Some(guard) = store.acquire(&key, &options()).await? else { break };
-                let now = began.read();
-                let before = last.lock().unwrap_or_else(PoisonError::into_inner).take();
-                // Only who waited already was handed something.
-                if let Some((_, released)) = before.filter(|(other, released)| *other != who && *released > asked) {
-                    times.push(now.saturating_sub(released));
-                }
-                // Time for the other to come and wait.
-                tokio::time::sleep(Duration::from_millis(2)).await;
-                *last.lock().unwrap_or_else(PoisonError::into_inner) = Some((who, began.read()));
-                guard.release().await?;
-                // It is the other's turn, also where waiters do not queue.
-                tokio::time::sleep(Duration::from_millis(1)).await;
+    let last: Cell<Option<(usize, Duration)>> = Cell::default();
+    let takes_turns = async |(who, store): (usize, &Locks)| {
+        let mut times = Vec::new();
+        while began.read() < part {
+            let asked = began.read();
+            let Some(guard) = store.acquire(&key, &options()).await? else { break };
+            let now = began.read();
+            // Only who waited already was handed something.
+            if let Some((_, released)) = last.take().filter(|(other, released)| *other != who && *released > asked) {
+                times.push(now.saturating_sub(released));
             }
-            Ok::<Vec<Duration>, leasehold::Error>(times)
-        });
-    }
-    let mut all = Vec::new();
-    while let Some(times) = tasks.join_next().await {
-        all.extend(times.map_err(|failed| Failure::System(failed.into()))??);
-    }
-    Ok(Spread::of(all))
+            // Time for the other to come and wait.
+            tokio::time::sleep(Duration::from_millis(2)).await;
+            last.set(Some((who, began.read())));
+            guard.release().await?;
+            // It is the other's turn, also where waiters do not queue.
+            tokio::time::sleep(Duration::from_millis(1)).await;
+        }
+        Ok::<Vec<Duration>, leasehold::Error>(times)
+    };
+    let tasks: FuturesUnordered<_> = stores.into_iter().enumerate().map(takes_turns).collect();
+    Ok(Spread::of(tasks.try_concat().await?))
 }
 
 fn options() -> LockOptions {
     LockOptions::new().wait(Wait::UpTo(PATIENCE)).label("leasehold bench")
 }
 
-/// The figures of a store, whose name has no credentials.
+/// The figures of a store, whose name has no credentials, as in the JSON output.
+#[derive(Serialize)]
 struct Report {
-    store: String,
+    backend: String,
+    #[serde(flatten)]
     figures: Figures,
+    advice: Vec<String>,
 }
 
 impl Report {
-    fn json(&self) -> String {
-        #[derive(Serialize)]
-        struct Object<'r> {
-            backend: &'r str,
-            #[serde(flatten)]
-            figures: &'r Figures,
-            advice: Vec<String>,
-        }
-        json(&Object { backend: &self.store, figures: &self.figures, advice: advice(&self.figures) })
-    }
-
     fn lines(&self) -> String {
         let Figures { round_trip, cycles_one_key, cycles_many_keys, handoff, local_handoff, .. } = &self.figures;
         let spread = |spread: &Spread| format!("{} (one in a hundred: {} or more)", told(spread.p50), told(spread.p99));
         let or_none = |of: &Option<Spread>| of.as_ref().map_or_else(|| "none came".to_owned(), spread);
-        let mut text = format!("store            {}\nround trip       {}\n", self.store, spread(round_trip));
+        let mut text = format!("store            {}\nround trip       {}\n", self.backend, spread(round_trip));
         let _ = writeln!(text, "lock, release    {cycles_one_key} a second on one key");
         let _ = writeln!(text, "                 {cycles_many_keys} a second by {TASKS} tasks on a key each");
         let _ = writeln!(text, "hand-off         {} between connections", or_none(handoff));
         let _ = writeln!(text, "                 {} within one", or_none(local_handoff));
-        for advice in advice(&self.figures) {
+        for advice in &self.advice {
             let _ = writeln!(text, "advice           {advice}");
         }
         text

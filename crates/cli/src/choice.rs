@@ -43,20 +43,14 @@ pub(crate) enum Purpose {
 /// Reads the options, the environment and the password file, and returns the store that the user chose.
 pub(crate) fn choose(args: &StoreArgs) -> Result<Choice, Failure> {
     let named = args.backend.as_deref();
-    let refuse_named = |why: &str| Err(Failure::Usage(why.to_owned()));
-    match named {
-        Some(NONE) => {
-            return refuse_named(
-                "no store is named, and LEASEHOLD_BACKEND=none takes the default away: use --backend URL",
-            );
-        }
+    let names_none = match named {
+        Some(NONE) => "no store is named, and LEASEHOLD_BACKEND=none takes the default away: use --backend URL",
         // A variable that is not set, as in `--backend "$STORE"`, must not lead to another store than was meant.
-        Some("") => {
-            return refuse_named(
-                "the URL in --backend or LEASEHOLD_BACKEND is empty: name a store, or say file: for this machine's",
-            );
-        }
-        _ => {}
+        Some("") => "the URL in --backend or LEASEHOLD_BACKEND is empty: name a store, or say file: for this machine's",
+        _ => "",
+    };
+    if !names_none.is_empty() {
+        return Err(Failure::Usage(names_none.to_owned()));
     }
     let address = Address::new(named.unwrap_or(DEFAULT));
     let kind = kind_of(address.expose()).map_err(|unknown| refuse(address.expose(), &unknown))?;

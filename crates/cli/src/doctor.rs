@@ -26,9 +26,14 @@ const KEY: &str = "leasehold doctor";
 /// Returns the exit code: 0 if all is well, 1 for warnings, 2 for errors.
 pub(crate) async fn doctor(args: &DoctorArgs, store: &StoreArgs) -> Result<u8, Failure> {
     let choice = choose(store)?;
-    let report = Report { store: choice.shown(), findings: examine(&choice, args.ttl).await };
-    print(&if args.json { report.json() } else { format!("store   {}\n{}", report.store, lines(&report.findings)) })?;
-    Ok(exit_code(&report.findings))
+    let (backend, found) = (choice.shown(), examine(&choice, args.ttl).await);
+    let (exit_code, findings) = (exit_code(&found), found.iter().map(fields).collect());
+    print(&if args.json {
+        json(&Report { backend: &backend, exit_code, findings })
+    } else {
+        format!("store   {backend}\n{}", lines(&found))
+    })?;
+    Ok(exit_code)
 }
 
 /// `leasehold heal`: lets nodes that lost their data vote again.
@@ -42,13 +47,14 @@ pub(crate) async fn heal(args: &StoreArgs) -> Result<u8, Failure> {
     Ok(exit_code(&findings))
 }
 
-/// What `doctor` found at a store, whose name has no credentials.
-struct Report {
-    store: String,
-    findings: Vec<Finding>,
+/// What `doctor` found at a store, as in the JSON output. The store's name has no credentials.
+#[derive(Serialize)]
+struct Report<'f> {
+    backend: &'f str,
+    exit_code: u8,
+    findings: Vec<Fields<'f>>,
 }
 
-/// A finding, as in the JSON output.
 #[derive(Serialize)]
 struct Fields<'f> {
     id: &'f str,
@@ -57,24 +63,9 @@ struct Fields<'f> {
     cure: Option<&'f str>,
 }
 
-impl<'f> From<&'f Finding> for Fields<'f> {
-    fn from(finding: &'f Finding) -> Self {
-        let Finding { id, health, text, cure, .. } = finding;
-        Self { id, health: health.as_str(), text, cure: cure.as_deref() }
-    }
-}
-
-impl Report {
-    fn json(&self) -> String {
-        #[derive(Serialize)]
-        struct Object<'f> {
-            backend: &'f str,
-            exit_code: u8,
-            findings: Vec<Fields<'f>>,
-        }
-        let findings = self.findings.iter().map(Fields::from).collect();
-        json(&Object { backend: &self.store, exit_code: exit_code(&self.findings), findings })
-    }
+fn fields(finding: &Finding) -> Fields<'_> {
+    let Finding { id, health, text, cure, .. } = finding;
+    Fields { id, health: health.as_str(), text, cure: cure.as_deref() }
 }
 
 /// The findings for people: a line for each, and one for its cure.
@@ -100,23 +91,19 @@ fn exit_code(findings: &[Finding]) -> u8 {
 
 async fn examine(choice: &Choice, ttl: Duration) -> Vec<Finding> {
     let mut findings = Vec::new();
-    let could_open = match choice.connect(Purpose::Lock).await {
+    let opened = choice.connect(Purpose::Lock).await;
+    let could_open = opened.is_ok();
+    match opened.map_err(Failure::Store) {
         Ok(store) => {
             findings.push(Finding::well("open", format!("{} can be opened", choice.kind.name)));
             findings.extend(use_store(choice, &store, ttl).await);
             close(&store).await;
-            true
         }
-        Err(error) => {
-            let failure = Failure::Store(error);
-            let finding = Finding::error("open", failure.to_string());
-            findings.push(match failure.hint() {
-                Some(hint) => finding.cure(hint),
-                None => finding,
-            });
-            false
+        Err(failure) => {
+            let (finding, hint) = (Finding::error("open", failure.to_string()), failure.hint());
+            findings.push(hint.map_or(finding.clone(), |hint| finding.cure(hint)));
         }
-    };
+    }
     let mut add = |found: leasehold::Result<Vec<Finding>>| match found {
         Ok(found) => findings.extend(found),
         // Without a connection that is the same error once more.

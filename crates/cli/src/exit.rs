@@ -85,32 +85,19 @@ impl From<Error> for Failure {
 }
 
 impl Failure {
-    pub(crate) fn exit_code(&self, codes: Codes) -> u8 {
+    /// The field `kind` of `--json`, lower case with underscores, and the exit code.
+    pub(crate) fn kind_and_code(&self, codes: Codes) -> (&'static str, u8) {
         match self {
-            Self::Usage(_) => USAGE,
-            Self::Store(error) => codes.of(error.kind()),
-            Self::Busy { .. } => codes.conflict,
-            Self::LostBeforeStart { .. } => codes.lost,
-            Self::Command { cause, .. } if cause.kind() == io::ErrorKind::NotFound => NOT_FOUND,
-            Self::Command { .. } => NOT_EXECUTABLE,
-            Self::Password { .. } | Self::Agent { .. } => CONFIG,
-            Self::Interrupted(signal) => of_signal(signal.as_raw()),
-            Self::System(_) => SYSTEM,
-        }
-    }
-
-    /// The field `kind` of `--json`: lower case, with underscores.
-    pub(crate) fn kind(&self) -> &'static str {
-        match self {
-            Self::Usage(_) => "usage",
-            Self::Store(error) => kind_name(error.kind()),
-            Self::Busy { .. } => "busy",
-            Self::LostBeforeStart { .. } => "lost",
-            Self::Command { .. } => "command",
-            Self::Password { .. } => "password_file",
-            Self::Agent { .. } => "agent",
-            Self::Interrupted(_) => "interrupted",
-            Self::System(_) => "system",
+            Self::Usage(_) => ("usage", USAGE),
+            Self::Store(error) => (kind_name(error.kind()), codes.of(error.kind())),
+            Self::Busy { .. } => ("busy", codes.conflict),
+            Self::LostBeforeStart { .. } => ("lost", codes.lost),
+            Self::Command { cause, .. } if cause.kind() == io::ErrorKind::NotFound => ("command", NOT_FOUND),
+            Self::Command { .. } => ("command", NOT_EXECUTABLE),
+            Self::Password { .. } => ("password_file", CONFIG),
+            Self::Agent { .. } => ("agent", CONFIG),
+            Self::Interrupted(signal) => ("interrupted", of_signal(signal.as_raw())),
+            Self::System(_) => ("system", SYSTEM),
         }
     }
 
@@ -229,13 +216,13 @@ mod tests {
             (ErrorKind::Closed, 70, 70),
         ] {
             let failure = Failure::Store(Error::new(kind, "acquire"));
-            assert_eq!(failure.exit_code(Codes::default()), own, "{kind:?}");
-            assert_eq!(failure.exit_code(codes), chosen, "{kind:?}");
+            assert_eq!(failure.kind_and_code(Codes::default()).1, own, "{kind:?}");
+            assert_eq!(failure.kind_and_code(codes).1, chosen, "{kind:?}");
         }
         let start = |kind: io::ErrorKind| Failure::Command { program: "x".into(), cause: kind.into() };
-        assert_eq!(start(io::ErrorKind::NotFound).exit_code(codes), 127);
-        assert_eq!(start(io::ErrorKind::PermissionDenied).exit_code(codes), 126);
-        assert_eq!(Failure::Interrupted(Signal::TERM).exit_code(codes), 143);
+        assert_eq!(start(io::ErrorKind::NotFound).kind_and_code(codes).1, 127);
+        assert_eq!(start(io::ErrorKind::PermissionDenied).kind_and_code(codes).1, 126);
+        assert_eq!(Failure::Interrupted(Signal::TERM).kind_and_code(codes).1, 143);
     }
 
     #[test]

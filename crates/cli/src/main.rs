@@ -76,11 +76,11 @@ fn main() -> ExitCode {
         Command::ForceRelease(force) => on_runtime(admin::force_release(force, &cli.store)),
         #[cfg(feature = "watch")]
         Command::Watch(watch) => on_runtime(watch::watch(watch, &cli.store)),
-        Command::Migrate(_) => on_runtime(admin::migrate(&cli.store)),
+        Command::Migrate => on_runtime(admin::migrate(&cli.store)),
         Command::Gc(gc) => on_runtime(admin::gc(gc, &cli.store)),
         Command::Doctor(doctor) => on_runtime(doctor::doctor(doctor, &cli.store)),
         Command::Bench(bench) => on_runtime(bench::bench(bench, &cli.store)),
-        Command::Heal(_) => on_runtime(doctor::heal(&cli.store)),
+        Command::Heal => on_runtime(doctor::heal(&cli.store)),
         Command::Backends(backends) => describe::backends(backends),
         Command::Completions(completions) => describe::completions(completions),
         Command::Man(man) => describe::man(man),

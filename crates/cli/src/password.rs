@@ -12,15 +12,12 @@ use crate::wording;
 
 /// Reads the first line of the file. Refuses a file that another user could have written.
 pub(crate) fn read_password(path: &Path) -> Result<String, Failure> {
-    read_own(path).map_err(|cause| Failure::Password { file: path.display().to_string(), cause })
-}
-
-fn read_own(path: &Path) -> io::Result<String> {
-    let text = read_trusted(path, "put a password that does not come from one into LEASEHOLD_PASSWORD")?;
-    match text.lines().next() {
+    let text = read_trusted(path, "put a password that does not come from one into LEASEHOLD_PASSWORD");
+    let password = text.and_then(|text| match text.lines().next() {
         Some(password) if !password.is_empty() => Ok(password.to_owned()),
         _ => Err(io::Error::other("its first line is empty, and would be no password at all")),
-    }
+    });
+    password.map_err(|cause| Failure::Password { file: path.display().to_string(), cause })
 }
 
 /// Reads a file that no other user could have written. `instead` is what to do about one that is no regular file.
@@ -60,16 +57,4 @@ pub(crate) fn redact_all(text: &str, args: impl IntoIterator<Item = OsString>) -
         let url = arg.strip_prefix("--backend=").unwrap_or(&arg);
         text.replace(url, "…")
     })
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn messages_lose_the_arguments_that_could_have_a_password_in_them() {
-        let args = ["leasehold", "redis://pw@h", "--backend=redis://:pw2@h"].map(OsString::from);
-        let text = redact_all("unrecognized 'redis://pw@h' and '--backend=redis://:pw2@h'", args);
-        assert_eq!(text, "unrecognized '…' and '--backend=…'");
-    }
 }

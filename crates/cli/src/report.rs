@@ -2,7 +2,7 @@ use std::fmt::Display;
 use std::io::{self, IsTerminal, Write};
 use std::time::Duration;
 
-use leasehold::{Guard, GuardMode, Holders, LockKey, LossReason, ReleaseOutcome, Result};
+use leasehold::{Guard, GuardMode, Holders, LockKey, LossReason, Mode, ReleaseOutcome, Result};
 use serde::Serialize;
 
 use crate::args::{Command, OnLost};
@@ -30,51 +30,25 @@ enum Style {
 #[derive(Serialize)]
 #[serde(tag = "event", rename_all = "snake_case")]
 enum Event<'a> {
-    Waiting {
-        key: &'a str,
-        backend: &'a str,
-        waited_ms: u64,
-        holders: Vec<HolderFields<'a>>,
-    },
-    Acquired {
-        key: &'a str,
-        backend: &'a str,
-        mode: &'a str,
-        token: Option<u64>,
-        expires_in_ms: Option<u64>,
-        waited_ms: u64,
-    },
-    Started {
-        pid: i32,
-    },
-    Lost {
-        key: &'a str,
-        reason: &'a str,
-        action: &'a str,
-        left_ms: u64,
-    },
-    Exited {
-        code: Option<u8>,
-        signal: Option<i32>,
-    },
-    Released {
-        key: &'a str,
-        outcome: &'a str,
-        reason: Option<&'a str>,
-        held_ms: u64,
-    },
-    Restarting {
-        pause_ms: u64,
-    },
-    Warning {
-        message: String,
-    },
-    Error {
-        kind: &'a str,
-        message: String,
-        hint: Option<&'a str>,
-        exit_code: u8,
-    },
+    Waiting { key: &'a str, backend: &'a str, waited_ms: u64, holders: Vec<HolderFields<'a>> },
+    Acquired(Acquired<'a>),
+    Started { pid: i32 },
+    Lost { key: &'a str, reason: LossReason, action: &'a str, left_ms: u64 },
+    Exited { code: Option<u8>, signal: Option<i32> },
+    Released { key: &'a str, outcome: &'a str, reason: Option<LossReason>, held_ms: u64 },
+    Restarting { pause_ms: u64 },
+    Warning { message: String },
+    Error { kind: &'a str, message: String, hint: Option<&'a str>, exit_code: u8 },
+}
+
+#[derive(Serialize)]
+struct Acquired<'a> {
+    key: &'a str,
+    backend: &'a str,
+    mode: Mode,
+    token: Option<u64>,
+    expires_in_ms: Option<u64>,
+    waited_ms: u64,
 }
 
 impl Report {
@@ -109,13 +83,15 @@ impl Report {
 
     /// Reports a grant, after so long a wait, in which `after` was the last holder that was seen.
     pub(crate) fn acquired<M: GuardMode>(self, guard: &Guard<M>, backend: &str, waited: Duration, after: Option<&str>) {
-        self.event(|| Event::Acquired {
-            key: guard.key().as_str(),
-            backend,
-            mode: M::MODE.as_str(),
-            token: guard.fencing_token().map(Into::into),
-            expires_in_ms: lease_left(guard.remaining()).map(millis),
-            waited_ms: millis(waited),
+        self.event(|| {
+            Event::Acquired(Acquired {
+                key: guard.key().as_str(),
+                backend,
+                mode: M::MODE,
+                token: guard.fencing_token().map(Into::into),
+                expires_in_ms: lease_left(guard.remaining()).map(millis),
+                waited_ms: millis(waited),
+            })
         });
         self.verbose(|| {
             let (key, waited) = (wording::shown(guard.key().as_str()), spoken(waited));
@@ -135,7 +111,7 @@ impl Report {
             OnLost::Kill => ("kill", "killing the command"),
             OnLost::Ignore => ("ignore", "the command continues without the lock"),
         };
-        self.event(|| Event::Lost { key: key.as_str(), reason: reason.as_str(), action, left_ms: millis(left) });
+        self.event(|| Event::Lost { key: key.as_str(), reason, action, left_ms: millis(left) });
         self.plain(|| {
             let key = wording::shown(key.as_str());
             let what = match reason {
@@ -164,7 +140,7 @@ impl Report {
     ) {
         let (name, reason) = match outcome {
             Ok(ReleaseOutcome::Released) => ("released", None),
-            Ok(ReleaseOutcome::AlreadyLost(reason)) => ("already_lost", Some(reason.as_str())),
+            Ok(ReleaseOutcome::AlreadyLost(reason)) => ("already_lost", Some(*reason)),
             Err(_) => ("unknown", None),
         };
         self.event(|| Event::Released { key: key.as_str(), outcome: name, reason, held_ms: millis(held) });
@@ -203,13 +179,9 @@ impl Report {
 
     /// Reports why the program failed, and returns the exit code.
     pub(crate) fn failed(self, failure: &Failure, codes: Codes) -> u8 {
-        let exit_code = failure.exit_code(codes);
-        self.event(|| Event::Error {
-            kind: failure.kind(),
-            message: failure.to_string(),
-            hint: failure.hint(),
-            exit_code,
-        });
+        let (kind, exit_code) = failure.kind_and_code(codes);
+        let message = failure.to_string();
+        self.event(|| Event::Error { kind, message, hint: failure.hint(), exit_code });
         match failure {
             // Who sent the signal knows of it.
             Failure::Interrupted(_) => self.verbose(|| failure.to_string()),

@@ -91,19 +91,6 @@ pub(crate) struct BenchArgs {
     pub(crate) json: bool,
 }
 
-/// Let nodes of a redlock that lost their data vote again
-///
-/// Waits until every lock that may have counted on a lost vote has ended, which takes as long as the longest lease in
-/// use, then copies the counters from a majority of the other nodes.
-#[derive(Args, Debug)]
-pub(crate) struct HealArgs {}
-
-/// Create the tables that a store in MySQL, MariaDB or PostgreSQL needs, if they do not exist
-///
-/// Run it once for each store, as a user who may create tables: the programs that lock need fewer rights. Once more does no harm.
-#[derive(Args, Debug)]
-pub(crate) struct MigrateArgs {}
-
 /// Take a lock that outlives this command, and print the text by which it is renewed and released
 ///
 /// For jobs of several steps, such as those of CI, where no process lives from the first to the last. Nobody renews the lock but

@@ -1,3 +1,5 @@
+use Column::{Held, Holders, Key, Label, Left, Mode, Reason, Token, Waiting};
+
 /// The columns of the table, in the order in which they are shown.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Column {
@@ -13,45 +15,24 @@ pub(super) enum Column {
 }
 
 impl Column {
-    pub(super) const ALL: [Self; 9] = [
-        Self::Key,
-        Self::Mode,
-        Self::Holders,
-        Self::Label,
-        Self::Reason,
-        Self::Token,
-        Self::Held,
-        Self::Left,
-        Self::Waiting,
-    ];
+    pub(super) const ALL: [Self; 9] = [Key, Mode, Holders, Label, Reason, Token, Held, Left, Waiting];
 
     /// The columns that a narrow terminal lacks, the first to go first. The key is always there.
-    const FIRST_TO_GO: [Self; 8] =
-        [Self::Token, Self::Holders, Self::Held, Self::Waiting, Self::Mode, Self::Reason, Self::Label, Self::Left];
+    const FIRST_TO_GO: [Self; 8] = [Token, Holders, Held, Waiting, Mode, Reason, Label, Left];
 
-    pub(super) fn title(self) -> &'static str {
-        match self {
-            Self::Key => "KEY",
-            Self::Mode => "MODE",
-            Self::Holders => "HOLDERS",
-            Self::Label => "LABEL",
-            Self::Reason => "REASON",
-            Self::Token => "TOKEN",
-            Self::Held => "HELD",
-            Self::Left => "LEFT",
-            Self::Waiting => "WAITING",
-        }
+    pub(super) fn name(self) -> String {
+        format!("{self:?}").to_lowercase()
     }
 
     /// Numbers and times, which are read from the right.
     pub(super) fn is_number(self) -> bool {
-        !matches!(self, Self::Key | Self::Mode | Self::Label | Self::Reason)
+        !matches!(self, Key | Mode | Label | Reason)
     }
 
     /// The width that a column has at least while anything is known for it: the times in it go on, and shall not move the others.
     pub(super) fn steady(self) -> usize {
         match self {
-            Self::Held | Self::Left => "23 h 59 m".len(),
+            Held | Left => "23 h 59 m".len(),
             _ => 0,
         }
     }
@@ -59,8 +40,8 @@ impl Column {
     /// The width below which the column is of no use, if all of its cells need `whole`.
     fn least(self, whole: usize) -> usize {
         match self {
-            Self::Key | Self::Label => whole.min(12),
-            Self::Reason => whole.min(10),
+            Key | Label => whole.min(12),
+            Reason => whole.min(10),
             _ => whole,
         }
     }
@@ -101,16 +82,8 @@ pub(super) fn fit(mut whole: Vec<(Column, usize)>, width: usize) -> Vec<(Column,
 mod tests {
     use super::*;
 
-    const WIDE: [(Column, usize); 8] = [
-        (Column::Key, 30),
-        (Column::Mode, 9),
-        (Column::Holders, 7),
-        (Column::Label, 20),
-        (Column::Reason, 40),
-        (Column::Token, 16),
-        (Column::Held, 9),
-        (Column::Left, 9),
-    ];
+    const WIDE: [(Column, usize); 8] =
+        [(Key, 30), (Mode, 9), (Holders, 7), (Label, 20), (Reason, 40), (Token, 16), (Held, 9), (Left, 9)];
 
     fn total(fitted: &[(Column, usize)]) -> usize {
         (fitted.iter().map(|(_, width)| width + GAP).sum::<usize>()).saturating_sub(GAP)
@@ -121,7 +94,7 @@ mod tests {
         for width in 0..220 {
             let fitted = fit(WIDE.to_vec(), width);
             assert!(total(&fitted) <= width, "{width}: {fitted:?}");
-            assert_eq!(fitted.first().map(|(column, _)| *column), Some(Column::Key));
+            assert_eq!(fitted.first().map(|(column, _)| *column), Some(Key));
             for (column, given) in &fitted {
                 let whole = WIDE.iter().find(|(of, _)| of == column).unwrap().1;
                 assert!(*given <= whole, "{width}: {column:?} has more than it needs");
@@ -129,12 +102,12 @@ mod tests {
         }
         assert_eq!(fit(WIDE.to_vec(), 500), WIDE);
         let at_80: Vec<_> = fit(WIDE.to_vec(), 78).into_iter().map(|(column, _)| column).collect();
-        assert_eq!(at_80, [Column::Key, Column::Mode, Column::Label, Column::Reason, Column::Held, Column::Left]);
+        assert_eq!(at_80, [Key, Mode, Label, Reason, Held, Left]);
     }
 
     #[test]
     fn what_is_spare_goes_to_the_texts_in_equal_parts() {
-        let fitted = fit(vec![(Column::Key, 100), (Column::Label, 14), (Column::Left, 4)], 60);
-        assert_eq!(fitted, [(Column::Key, 38), (Column::Label, 14), (Column::Left, 4)]);
+        let fitted = fit(vec![(Key, 100), (Label, 14), (Left, 4)], 60);
+        assert_eq!(fitted, [(Key, 38), (Label, 14), (Left, 4)]);
     }
 }

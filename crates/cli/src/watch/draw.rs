@@ -3,12 +3,11 @@ use ratatui::layout::{Constraint, Layout, Rect};
 use ratatui::text::{Line, Span};
 use unicode_width::UnicodeWidthStr;
 
-use super::column::{Column, fit};
-use super::grid::{Look, MARK, cells, grid};
+use super::column::Column;
+use super::grid::{Look, grid};
 use super::panel;
 use super::row::Now;
 use super::state::{State, View};
-use super::table::Sort;
 use crate::duration::spoken;
 use crate::wording;
 
@@ -49,8 +48,8 @@ fn summary(state: &State, look: &Look, now: Now) -> Line<'static> {
     if !look.prefix.is_empty() {
         parts.push(format!("prefix {}", wording::shown(&look.prefix)));
     }
-    let Sort { by, descending } = state.table.sort();
-    parts.push(format!("by {} {}", by.title().to_lowercase(), if descending { "▼" } else { "▲" }));
+    let sort = state.table.sort();
+    parts.push(format!("by {} {}", sort.by.name(), sort.sign()));
     if let Some(last) = state.answers.last() {
         parts.push(format!("{} ago", spoken(now.since.saturating_sub(last))));
     }
@@ -77,26 +76,12 @@ fn table(frame: &mut Frame<'_>, state: &mut State, look: &Look, now: Now, (area,
         frame.render_widget(Line::raw(why), area);
         return;
     }
-    let whole = Column::ALL.map(|column| (column, state.table.width_of(column, now)));
-    let sort = state.table.sort();
     // What the store does not tell of any key has no column.
-    let known = whole.into_iter().filter(|(_, width)| *width > 0);
-    let whole =
-        known.map(|(column, width)| (column, width.max(column.steady()).max(title(column, sort).width()))).collect();
-    let columns = fit(whole, usize::from(area.width).saturating_sub(MARK.len()));
+    let known = Column::ALL.map(|column| (column, state.table.width_of(column, now))).into_iter();
+    let (columns, sort) = (known.filter(|(_, width)| *width > 0), state.table.sort());
     let (rows, selected) = state.table.on_screen(usize::from(area.height).saturating_sub(1));
-    let rows: Vec<_> = rows.map(|row| cells(&columns, |column| row.cell(column, now).into_owned())).collect();
-    let titles = cells(&columns, |column| title(column, sort)).style(look.heading());
-    grid(frame, &columns, titles, rows, (area, selected, old));
-}
-
-/// The title of a column; the one that the rows are sorted by has a sign beside it.
-fn title(column: Column, sort: Sort) -> String {
-    match sort {
-        Sort { by, descending: false } if by == column => format!("{} ▲", column.title()),
-        Sort { by, .. } if by == column => format!("{} ▼", column.title()),
-        _ => column.title().to_owned(),
-    }
+    let holders = rows.map(|row| (row, row.first()));
+    grid(frame, columns, holders, Some(sort), (look, now), (area, selected, old));
 }
 
 /// The filter while it is typed, else what came of the last thing that was asked for, else the keys.
@@ -127,22 +112,6 @@ fn last_line(frame: &mut Frame<'_>, state: &State, look: &Look, area: Rect) {
 }
 
 #[cfg(test)]
-pub(super) mod samples {
-    use ratatui::Terminal;
-    use ratatui::backend::TestBackend;
-    use ratatui::buffer::Buffer;
-
-    use super::super::row::samples::now;
-    use super::*;
-
-    pub(in crate::watch) fn drawn(state: &mut State, look: &Look, (width, height): (u16, u16)) -> Buffer {
-        let mut terminal = Terminal::new(TestBackend::new(width, height)).unwrap();
-        terminal.draw(|frame| draw(frame, state, look, now())).unwrap();
-        terminal.backend().buffer().clone()
-    }
-}
-
-#[cfg(test)]
 mod tests {
     use std::time::Duration;
 
@@ -150,8 +119,7 @@ mod tests {
     use ratatui::buffer::Buffer;
     use ratatui::style::Color;
 
-    use super::super::row::samples::{holder, now, row};
-    use super::super::state::samples::press;
+    use super::super::samples::{self, holder, now, press, row};
     use super::*;
 
     fn look(colour: bool) -> Look {
@@ -215,13 +183,15 @@ mod tests {
     }
 
     #[test]
-    fn the_details_have_every_holder_and_the_whole_texts_of_the_selected_one() {
-        let mut state = state();
-        press(&mut state, "jj\nj");
-        let all = text(&drawn(&mut state, false, (60, 30))).join("\n");
-        for named in ["bob", r"nightly\treport", "576", "3 wait"] {
-            assert!(all.contains(named), "{named}: {all}");
+    fn a_page_is_as_many_rows_as_the_screen_has() {
+        let mut state = State::default();
+        let rows = (10..60).map(|number| row(&number.to_string(), vec![holder("ada", number)])).collect();
+        state.answered(Ok(rows), Duration::from_secs(20), Duration::ZERO);
+        // Of its lines one is for the titles, one above the table, and one below.
+        drawn(&mut state, false, (80, 13));
+        for (typed, key) in [(" ", "20"), (" j", "31"), ("G", "59"), ("k", "58"), ("g", "10")] {
+            press(&mut state, typed);
+            assert_eq!(state.table.selected().unwrap().key.as_str(), key, "{typed}");
         }
-        assert!(all.contains("a very long label of somebody who is called bob"), "{all}");
     }
 }

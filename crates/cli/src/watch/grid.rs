@@ -1,13 +1,20 @@
 use std::time::Duration;
 
+use leasehold::Holder;
 use ratatui::Frame;
 use ratatui::layout::{Constraint, Rect};
 use ratatui::style::{Color, Modifier, Style};
 use ratatui::text::Line;
 use ratatui::widgets::{HighlightSpacing, Row as Cells, Table as Grid, TableState};
+use unicode_width::UnicodeWidthStr;
 
-use super::column::{Column, GAP};
+use super::column::{Column, GAP, fit};
+use super::row::{Now, Row};
+use super::table::Sort;
 use crate::wording::cut;
+
+/// What is written where nothing is known.
+pub(super) const UNKNOWN: &str = "-";
 
 /// What the screen shows beside the state.
 #[derive(Clone, Debug)]
@@ -20,7 +27,7 @@ pub(super) struct Look {
 }
 
 /// What marks the selected row, with and without colours.
-pub(super) const MARK: &str = "> ";
+const MARK: &str = "> ";
 
 impl Look {
     pub(super) fn alarm(&self) -> Style {
@@ -40,29 +47,34 @@ impl Look {
     }
 }
 
-/// One line of a table.
-pub(super) fn cells(columns: &[(Column, usize)], text: impl Fn(Column) -> String) -> Cells<'static> {
-    Cells::new(columns.iter().map(|(column, width)| {
-        let line = Line::from(cut(&text(*column), *width).into_owned());
-        if column.is_number() { line.right_aligned() } else { line }
-    }))
-}
-
-/// Draws lines under titles; `old` ones are dim.
-pub(super) fn grid(
+/// Draws a line for each of these holders, in as many of the columns as fit; each comes with the width that its cells need.
+pub(super) fn grid<'r>(
     frame: &mut Frame<'_>,
-    columns: &[(Column, usize)],
-    titles: Cells<'static>,
-    rows: Vec<Cells<'static>>,
+    columns: impl IntoIterator<Item = (Column, usize)>,
+    holders: impl IntoIterator<Item = (&'r Row, &'r Holder)>,
+    sort: Option<Sort>,
+    (look, now): (&Look, Now),
     (area, selected, old): (Rect, Option<usize>, bool),
 ) {
+    let title = |column: Column| {
+        let sign = sort.filter(|sort| sort.by == column).map(|sort| format!(" {}", sort.sign()));
+        column.name().to_uppercase() + &sign.unwrap_or_default()
+    };
+    let whole = |(column, width): (Column, usize)| (column, width.max(column.steady()).max(title(column).width()));
+    let columns = fit(columns.into_iter().map(whole).collect(), usize::from(area.width).saturating_sub(MARK.len()));
+    let line = |text: &dyn Fn(Column) -> String| {
+        Cells::new(columns.iter().map(|(column, width)| {
+            let line = Line::from(cut(&text(*column), *width).into_owned());
+            if column.is_number() { line.right_aligned() } else { line }
+        }))
+    };
+    let cell = |row: &Row, holder, column| row.cell(holder, column, now).unwrap_or_else(|| UNKNOWN.to_owned());
+    let rows = holders.into_iter().map(|(row, holder)| line(&|column| cell(row, holder, column)));
     let cells_of = |width: usize| u16::try_from(width).unwrap_or(u16::MAX);
-    let widths = columns.iter().map(|(_, width)| Constraint::Length(cells_of(*width)));
-    let style = if old { Style::new().add_modifier(Modifier::DIM) } else { Style::new() };
-    let grid = Grid::new(rows, widths)
-        .header(titles)
+    let grid = Grid::new(rows, columns.iter().map(|(_, width)| Constraint::Length(cells_of(*width))))
+        .header(line(&title).style(look.heading()))
         .column_spacing(cells_of(GAP))
-        .style(style)
+        .style(if old { Style::new().add_modifier(Modifier::DIM) } else { Style::new() })
         .row_highlight_style(Style::new().add_modifier(Modifier::REVERSED))
         .highlight_symbol(MARK)
         .highlight_spacing(HighlightSpacing::Always);

@@ -17,6 +17,8 @@ mod grid;
 mod panel;
 #[cfg(test)]
 mod picture;
+#[cfg(test)]
+mod samples;
 mod screen;
 
 use std::io::{self, ErrorKind::UnexpectedEof, IsTerminal};

@@ -7,8 +7,8 @@ use ratatui::text::Line;
 use ratatui::widgets::{Block, Clear, Paragraph};
 use unicode_width::UnicodeWidthStr;
 
-use super::column::{Column, fit};
-use super::grid::{Look, MARK, cells, grid};
+use super::column::Column;
+use super::grid::{Look, UNKNOWN, grid};
 use super::row::{Now, Row};
 use super::state::{Details, Grant, State};
 use crate::wording;
@@ -70,26 +70,19 @@ fn in_short(row: &Row) -> String {
 }
 
 fn list_of_holders(frame: &mut Frame<'_>, row: &Row, selected: Option<usize>, look: &Look, now: Now, area: Rect) {
-    let width_of = |column: Column| {
-        let of_cells = row.holders.iter().map(|holder| row.cell_of(holder, column, now).width()).max();
-        of_cells.unwrap_or_default().max(column.steady()).max(column.title().width())
-    };
-    let whole = OF_A_HOLDER.map(|column| (column, width_of(column))).to_vec();
-    let columns = fit(whole, usize::from(area.width).saturating_sub(MARK.len()));
-    let height = usize::from(area.height).saturating_sub(1);
-    let top = selected.map_or(0, |at| (at + 1).saturating_sub(height));
-    let on_screen = row.holders.iter().skip(top).take(height);
-    let rows =
-        on_screen.map(|holder| cells(&columns, |column| row.cell_of(holder, column, now).into_owned())).collect();
-    let titles = cells(&columns, |column| column.title().to_owned()).style(look.heading());
-    grid(frame, &columns, titles, rows, (area, selected.and_then(|at| at.checked_sub(top)), false));
+    let columns = OF_A_HOLDER.map(|column| {
+        let cells = row.holders.iter().filter_map(|holder| row.cell(holder, column, now));
+        (column, cells.map(|cell| cell.width()).max().unwrap_or(0))
+    });
+    let holders = row.holders.iter().map(|holder| (row, holder));
+    grid(frame, columns, holders, None, (look, now), (area, selected, false));
 }
 
 /// The selected holder with its whole texts, which may be too long for the table.
 fn in_full(row: &Row, holder: &Holder, now: Now) -> String {
     let lines = [Column::Label, Column::Reason, Column::Token].map(|column| {
-        let name = column.title().to_lowercase();
-        format!("{name:8}{}", row.cell_of(holder, column, now))
+        let cell = row.cell(holder, column, now);
+        format!("{:8}{}", column.name(), cell.as_deref().unwrap_or(UNKNOWN))
     });
     lines.join("\n")
 }

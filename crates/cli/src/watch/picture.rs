@@ -8,12 +8,10 @@ use leasehold::{FencingToken, Holder, Holders, LockKey, Mode};
 use ratatui::buffer::{Buffer, Cell};
 use ratatui::style::{Color, Modifier};
 
-use super::draw::samples::drawn;
 use super::grid::Look;
 use super::row::Row;
-use super::row::samples::now;
+use super::samples::{drawn, now, press};
 use super::state::State;
-use super::state::samples::press;
 
 /// Set, the pictures are written and not compared.
 const WRITE: &str = "LEASEHOLD_PICTURES";

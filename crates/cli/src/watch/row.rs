@@ -1,4 +1,3 @@
-use std::borrow::Cow;
 use std::cmp::{Ordering, Reverse};
 use std::time::{Duration, SystemTime};
 
@@ -7,9 +6,6 @@ use leasehold::{Holder, Holders, LockKey};
 use super::column::Column;
 use crate::duration::spoken;
 use crate::wording;
-
-/// What is written where nothing is known.
-pub(super) const UNKNOWN: &str = "-";
 
 /// The present, as the table needs it.
 #[derive(Clone, Copy, Debug)]
@@ -52,106 +48,71 @@ impl Row {
         self.searched.contains(text)
     }
 
-    /// The cell of a column.
-    pub(super) fn cell(&self, column: Column, now: Now) -> Cow<'_, str> {
+    /// What is known for a column: of the key, and of this holder of it.
+    fn value<'a>(&'a self, holder: &'a Holder, column: Column) -> Option<Value<'a>> {
         match column {
-            Column::Key => Cow::Owned(wording::shown(self.key.as_str())),
-            Column::Holders => Cow::Owned(self.holders.len().to_string()),
-            Column::Waiting => or_unknown(self.waiters.map(|waiters| waiters.to_string())),
-            _ => self.holders.first().map_or(UNKNOWN.into(), |first| self.cell_of(first, column, now)),
+            Column::Key => Some(Value::Text(self.key.as_str())),
+            Column::Mode => Some(Value::Text(holder.mode.as_str())),
+            Column::Holders => Some(Value::Number(self.holders.len() as u64)),
+            Column::Label => holder.label.as_deref().map(Value::Text),
+            Column::Reason => holder.reason.as_deref().map(Value::Text),
+            Column::Token => holder.token.map(|token| Value::Number(token.into())),
+            Column::Held => holder.granted_at.map(|at| Value::Since(Reverse(at))),
+            Column::Left => holder.remaining.map(Value::Left),
+            Column::Waiting => self.waiters.map(Value::Number),
         }
     }
 
-    /// The cell of a column that tells of one holder.
-    pub(super) fn cell_of<'a>(&self, holder: &'a Holder, column: Column, now: Now) -> Cow<'a, str> {
+    /// The cell of a column that tells of this holder. `None`: nothing is known.
+    pub(super) fn cell(&self, holder: &Holder, column: Column, now: Now) -> Option<String> {
         let age = now.since.saturating_sub(self.seen);
-        match column {
-            Column::Mode => Cow::Borrowed(holder.mode.as_str()),
-            Column::Label => or_unknown(holder.label.as_deref().map(wording::shown)),
-            Column::Reason => or_unknown(holder.reason.as_deref().map(wording::shown)),
-            Column::Token => or_unknown(holder.token.map(|token| token.to_string())),
-            Column::Held => {
-                or_unknown(holder.granted_at.map(|at| spoken(now.wall.duration_since(at).unwrap_or_default())))
-            }
-            Column::Left => match holder.remaining {
-                Some(left) if left <= age => Cow::Borrowed("over"),
-                left => or_unknown(left.map(|left| spoken(left.saturating_sub(age)))),
-            },
-            Column::Key | Column::Holders | Column::Waiting => Cow::Borrowed(UNKNOWN),
-        }
+        Some(match self.value(holder, column)? {
+            Value::Text(text) => wording::shown(text),
+            Value::Number(number) => number.to_string(),
+            Value::Since(Reverse(at)) => spoken(now.wall.duration_since(at).unwrap_or_default()),
+            Value::Left(left) if left <= age => "over".to_owned(),
+            Value::Left(left) => spoken(left.saturating_sub(age)),
+        })
+    }
+
+    /// The holder that has held it longest.
+    pub(super) fn first(&self) -> &Holder {
+        &self.holders[0]
     }
 
     /// Compares by a column. What is not known comes after all that is known, in both directions.
     pub(super) fn compare(&self, other: &Self, column: Column, descending: bool) -> Ordering {
-        let order = match column {
-            Column::Key => known_first(Some(&self.key), Some(&other.key), descending),
-            Column::Holders => known_first(Some(self.holders.len()), Some(other.holders.len()), descending),
-            Column::Waiting => known_first(self.waiters, other.waiters, descending),
-            Column::Mode => self.by(other, |holder| Some(holder.mode.as_str()), descending),
-            Column::Label => self.by(other, |holder| holder.label.as_deref(), descending),
-            Column::Reason => self.by(other, |holder| holder.reason.as_deref(), descending),
-            Column::Token => self.by(other, |holder| holder.token, descending),
-            // Who was granted the key first has held it longest.
-            Column::Held => self.by(other, |holder| holder.granted_at.map(Reverse), descending),
-            Column::Left => self.by(other, |holder| holder.remaining, descending),
+        let order = match (self.value(self.first(), column), other.value(other.first(), column)) {
+            (Some(one), Some(other)) if descending => other.cmp(&one),
+            (Some(one), Some(other)) => one.cmp(&other),
+            (one, other) => other.is_some().cmp(&one.is_some()),
         };
         // Rows that are equal keep one order from poll to poll.
         order.then_with(|| self.key.cmp(&other.key))
     }
-
-    fn by<'a, T: Ord>(&'a self, other: &'a Self, of: fn(&'a Holder) -> Option<T>, descending: bool) -> Ordering {
-        known_first(self.holders.first().and_then(of), other.holders.first().and_then(of), descending)
-    }
 }
 
-fn or_unknown(text: Option<String>) -> Cow<'static, str> {
-    text.map_or(Cow::Borrowed(UNKNOWN), Cow::Owned)
-}
-
-fn known_first<T: Ord>(one: Option<T>, other: Option<T>, descending: bool) -> Ordering {
-    match (one, other) {
-        (Some(one), Some(other)) if descending => other.cmp(&one),
-        (Some(one), Some(other)) => one.cmp(&other),
-        (one, other) => other.is_some().cmp(&one.is_some()),
-    }
-}
-
-#[cfg(test)]
-pub(super) mod samples {
-    use super::*;
-    use leasehold::{FencingToken, Mode};
-
-    /// An hour after 1970, half a minute after the program began.
-    pub(in crate::watch) fn now() -> Now {
-        Now { since: Duration::from_secs(30), wall: SystemTime::UNIX_EPOCH + Duration::from_secs(3600) }
-    }
-
-    pub(in crate::watch) fn holder(label: &str, token: u64) -> Holder {
-        let mut holder = Holder::new(Mode::Exclusive);
-        holder.label = Some(label.to_owned());
-        holder.token = Some(FencingToken::of_epoch(token));
-        holder.granted_at = Some(SystemTime::UNIX_EPOCH + Duration::from_secs(3600 - token));
-        holder.remaining = Some(Duration::from_secs(20));
-        holder
-    }
-
-    /// A key that the store said 10 s ago to be held by these.
-    pub(in crate::watch) fn row(key: &str, holders: Vec<Holder>) -> Row {
-        let key = LockKey::new(key).unwrap();
-        Row::new(Holders::new(&key, holders), Duration::from_secs(20)).unwrap()
-    }
+/// What is known for a column, by which rows are sorted.
+#[derive(PartialEq, Eq, PartialOrd, Ord)]
+enum Value<'a> {
+    Text(&'a str),
+    Number(u64),
+    /// Who was granted the key first has held it longest.
+    Since(Reverse<SystemTime>),
+    /// What was left of the lease when the store answered.
+    Left(Duration),
 }
 
 #[cfg(test)]
 mod tests {
-    use super::samples::{holder, now, row};
+    use super::super::samples::{holder, now, row};
     use super::*;
 
     #[test]
     fn the_cells_tell_of_the_one_who_has_held_it_longest() {
         let row = row("k", vec![holder("bob", 9), holder("ada", 7), holder("eve", 8)]);
-        let cells = Column::ALL.map(|column| row.cell(column, now()).into_owned());
-        assert_eq!(cells, ["k", "exclusive", "3", "ada", "-", "448", "7.0 s", "10 s", "-"]);
+        let cells = Column::ALL.map(|column| row.cell(row.first(), column, now()).unwrap_or_default());
+        assert_eq!(cells, ["k", "exclusive", "3", "ada", "", "448", "7.0 s", "10 s", ""]);
     }
 
     #[test]
@@ -160,7 +121,7 @@ mod tests {
         let later = |seconds| {
             let by = Duration::from_secs(seconds);
             let later = Now { since: now().since + by, wall: now().wall + by };
-            [Column::Held, Column::Left].map(|column| row.cell(column, later).into_owned())
+            [Column::Held, Column::Left].map(|column| row.cell(row.first(), column, later).unwrap())
         };
         assert_eq!(later(3), ["10 s", "7.0 s"]);
         assert_eq!(later(10), ["17 s", "over"]);

@@ -5,7 +5,7 @@ use leasehold::{FencingToken, Holder, LockKey};
 
 use super::column::Column;
 use super::row::Row;
-use super::table::{Move, Table};
+use super::table::{Table, moved};
 use crate::wording;
 
 /// All that the screen shows, and what keys and answers do to it.
@@ -138,8 +138,8 @@ impl State {
     }
 
     fn in_table(&mut self, key: KeyEvent) -> Option<Effect> {
-        if let Some(moved) = movement(key.code) {
-            self.table.select(moved);
+        if let Some(below) = movement(key.code, self.table.page()) {
+            self.table.select(below);
             return None;
         }
         match key.code {
@@ -175,8 +175,9 @@ impl State {
             KeyCode::Backspace => drop(filter.pop()),
             KeyCode::Char(letter) if !control => filter.push(letter),
             code => {
-                if let Some(moved) = movement(code).filter(|_| !matches!(code, KeyCode::Char(_))) {
-                    self.table.select(moved);
+                let movement = movement(code, self.table.page());
+                if let Some(below) = movement.filter(|_| !matches!(code, KeyCode::Char(_))) {
+                    self.table.select(below);
                 }
             }
         }
@@ -201,9 +202,9 @@ impl State {
                 }
             }
             code => {
-                if let (Some(moved), Some(row)) = (movement(code), row) {
+                if let (Some(below), Some(row)) = (movement(code, 10), row) {
                     let at = details.selected(row).map_or(0, |(at, _)| at);
-                    details.at = moved.from(at, 10, row.holders.len());
+                    details.at = moved(at, below, row.holders.len());
                     details.token = row.holders.get(details.at).and_then(|holder| holder.token);
                 }
             }
@@ -274,39 +275,23 @@ impl Details {
     }
 }
 
-fn movement(code: KeyCode) -> Option<Move> {
+/// By how many rows a key moves the selection down, where so many are on the screen.
+fn movement(code: KeyCode, page: usize) -> Option<isize> {
+    let page = page.max(1).cast_signed();
     Some(match code {
-        KeyCode::Up | KeyCode::Char('k') => Move::Up,
-        KeyCode::Down | KeyCode::Char('j') => Move::Down,
-        KeyCode::PageUp => Move::PageUp,
-        KeyCode::PageDown | KeyCode::Char(' ') => Move::PageDown,
-        KeyCode::Home | KeyCode::Char('g') => Move::First,
-        KeyCode::End | KeyCode::Char('G') => Move::Last,
+        KeyCode::Up | KeyCode::Char('k') => -1,
+        KeyCode::Down | KeyCode::Char('j') => 1,
+        KeyCode::PageUp => -page,
+        KeyCode::PageDown | KeyCode::Char(' ') => page,
+        KeyCode::Home | KeyCode::Char('g') => isize::MIN,
+        KeyCode::End | KeyCode::Char('G') => isize::MAX,
         _ => return None,
     })
 }
 
 #[cfg(test)]
-pub(super) mod samples {
-    use super::*;
-
-    pub(in crate::watch) fn press(state: &mut State, keys: &str) -> Option<Effect> {
-        keys.chars().fold(None, |_, key| {
-            let code = match key {
-                '\n' => KeyCode::Enter,
-                '\u{1b}' => KeyCode::Esc,
-                '↓' => KeyCode::Down,
-                key => KeyCode::Char(key),
-            };
-            state.pressed(KeyEvent::new(code, KeyModifiers::NONE))
-        })
-    }
-}
-
-#[cfg(test)]
 mod tests {
-    use super::super::row::samples::{holder, row};
-    use super::samples::press;
+    use super::super::samples::{holder, press, row};
     use super::*;
 
     const SECOND: Duration = Duration::from_secs(1);
@@ -319,22 +304,6 @@ mod tests {
 
     fn is_question(state: &State) -> bool {
         matches!(state.view, View::Confirm(..))
-    }
-
-    #[test]
-    fn only_y_releases_a_grant_and_only_after_the_question() {
-        let mut state = state(vec![row("k", vec![holder("ada", 7)])]);
-        assert!(press(&mut state, "y").is_none(), "nothing was asked");
-        for keys in ["xn", "xN", "x\u{1b}", "xq"] {
-            assert!(press(&mut state, keys).is_none() && matches!(state.view, View::Table), "{keys}");
-            assert_eq!(state.message.as_deref(), Some("nothing was released"));
-        }
-        assert!(
-            press(&mut state, "x\n\nx /↓").is_none() && is_question(&state),
-            "other keys neither release nor hide it"
-        );
-        let Some(Effect::ForceRelease(grant)) = press(&mut state, "y") else { panic!("{state:?}") };
-        assert_eq!((grant.key.as_str(), grant.holder), ("k", holder("ada", 7)));
     }
 
     #[test]

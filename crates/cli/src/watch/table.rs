@@ -2,7 +2,7 @@ use leasehold::LockKey;
 use unicode_width::UnicodeWidthStr;
 
 use super::column::Column;
-use super::row::{Now, Row, UNKNOWN};
+use super::row::{Now, Row};
 
 /// The held keys: sorted, filtered, and one of them selected.
 #[derive(Debug, Default)]
@@ -30,35 +30,15 @@ pub(super) struct Sort {
     pub(super) descending: bool,
 }
 
-impl Default for Sort {
-    fn default() -> Self {
-        Self { by: Column::Key, descending: false }
+impl Sort {
+    pub(super) fn sign(self) -> char {
+        if self.descending { '▼' } else { '▲' }
     }
 }
 
-/// Where the selection moves.
-#[derive(Clone, Copy, Debug)]
-pub(super) enum Move {
-    Up,
-    Down,
-    PageUp,
-    PageDown,
-    First,
-    Last,
-}
-
-impl Move {
-    /// The place that this move leads to from `at`, among `count` places of which `page` are on the screen.
-    pub(super) fn from(self, at: usize, page: usize, count: usize) -> usize {
-        let to = match self {
-            Self::Up => at.saturating_sub(1),
-            Self::Down => at.saturating_add(1),
-            Self::PageUp => at.saturating_sub(page.max(1)),
-            Self::PageDown => at.saturating_add(page.max(1)),
-            Self::First => 0,
-            Self::Last => usize::MAX,
-        };
-        to.min(count.saturating_sub(1))
+impl Default for Sort {
+    fn default() -> Self {
+        Self { by: Column::Key, descending: false }
     }
 }
 
@@ -88,8 +68,14 @@ impl Table {
         self.shown.get(self.at).and_then(|at| self.rows.get(*at))
     }
 
-    pub(super) fn select(&mut self, moved: Move) {
-        self.at = moved.from(self.at, self.height, self.shown.len());
+    /// How many rows the screen has.
+    pub(super) fn page(&self) -> usize {
+        self.height
+    }
+
+    /// Selects the row that stands so many below the selected one, or above it, and the last or the first if there is none.
+    pub(super) fn select(&mut self, below: isize) {
+        self.at = moved(self.at, below, self.shown.len());
         self.selected = self.selected().map(|row| row.key.clone());
     }
 
@@ -131,11 +117,14 @@ impl Table {
         (self.shown.iter().skip(self.top).take(height).filter_map(|at| self.rows.get(*at)), selected)
     }
 
-    /// The width that all cells of a column need, and 0 if nothing is known for it in any row. A key can be named as what is
-    /// not known is shown.
+    /// The width that all cells of a column need, and 0 if nothing is known for it in any row.
     pub(super) fn width_of(&self, column: Column, now: Now) -> usize {
-        let known = |cell: &str| if column != Column::Key && cell == UNKNOWN { 0 } else { cell.width() };
-        self.rows.iter().map(|row| known(&row.cell(column, now))).max().unwrap_or_default()
+        self.rows
+            .iter()
+            .filter_map(|row| row.cell(row.first(), column, now))
+            .map(|cell| cell.width())
+            .max()
+            .unwrap_or(0)
     }
 
     fn arrange(&mut self) {
@@ -151,9 +140,14 @@ impl Table {
     }
 }
 
+/// The place that is so many below this one, or above it, among `count` places.
+pub(super) fn moved(at: usize, below: isize, count: usize) -> usize {
+    at.saturating_add_signed(below).min(count.saturating_sub(1))
+}
+
 #[cfg(test)]
 mod tests {
-    use super::super::row::samples::{holder, now, row};
+    use super::super::samples::{holder, now, row};
     use super::*;
 
     fn table(keys: &[&str]) -> Table {
@@ -178,7 +172,7 @@ mod tests {
     #[test]
     fn the_selection_follows_its_key_and_stays_in_its_place_when_the_key_goes() {
         let mut table = table(&["b", "d", "f"]);
-        table.select(Move::Down);
+        table.select(1);
         assert_eq!(selected(&table), "d");
         table.replace(rows(&["a", "b", "c", "d", "f"]));
         assert_eq!(selected(&table), "d");
@@ -196,7 +190,7 @@ mod tests {
     #[test]
     fn a_filter_shows_what_contains_it_and_keeps_the_selection_that_it_shows() {
         let mut table = table(&["Job/a", "job/b", "other"]);
-        table.select(Move::Last);
+        table.select(isize::MAX);
         table.set_filter("JOB".to_owned());
         assert_eq!((table.count(), selected(&table)), (2, "job/b"));
         table.set_filter("job/b".to_owned());
@@ -205,7 +199,7 @@ mod tests {
         assert_eq!((table.count(), selected(&table)), (2, "job/b"));
         table.set_filter("nothing like it".to_owned());
         assert!(table.selected().is_none());
-        table.select(Move::Down);
+        table.select(1);
         table.set_filter(String::new());
         assert_eq!((table.count(), selected(&table)), (3, "job/b"));
     }
@@ -214,24 +208,25 @@ mod tests {
     fn the_selection_is_on_the_screen_wherever_it_moves_and_whatever_the_height() {
         let keys: Vec<String> = (0..50).map(|n| format!("{n:02}")).collect();
         let mut table = table(&keys.iter().map(String::as_str).collect::<Vec<_>>());
-        for (moved, height) in [
-            (Move::Down, 10),
-            (Move::PageDown, 10),
-            (Move::PageDown, 3),
-            (Move::Last, 7),
-            (Move::PageUp, 7),
-            (Move::Up, 20),
-            (Move::Last, 1),
-            (Move::Up, 50),
-            (Move::First, 5),
-            (Move::PageUp, 5),
-            (Move::Last, 100),
+        let (first, last) = (isize::MIN, isize::MAX);
+        for (below, height) in [
+            (1, 10),
+            (10, 10),
+            (10, 3),
+            (last, 7),
+            (-7, 7),
+            (-1, 20),
+            (last, 1),
+            (-1, 50),
+            (first, 5),
+            (-5, 5),
+            (last, 100),
         ] {
-            table.select(moved);
+            table.select(below);
             let wanted = selected(&table).to_owned();
             let (on_screen, at) = shown(&mut table, height);
             assert_eq!(on_screen.len(), height.min(50), "no line is wasted");
-            assert_eq!(at.and_then(|at| on_screen.get(at)), Some(&wanted), "{moved:?} at {height}");
+            assert_eq!(at.and_then(|at| on_screen.get(at)), Some(&wanted), "{below} at {height}");
         }
         assert_eq!(shown(&mut table, 0).0.len(), 0);
         assert_eq!(selected(&table), "49");

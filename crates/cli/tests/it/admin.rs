@@ -44,17 +44,6 @@ fn list_shows_the_held_keys_with_a_prefix_in_order() {
 }
 
 #[test]
-fn force_release_says_whom_it_took_it_from() {
-    let place = Place::file();
-    place.run("force-release k").is(1, &[]).prints(&format!("k was free in {}\n", place.backend()));
-    let _ada = place.hold_with("--label ada --ttl 1h", "k");
-    place.run("force-release k").is(0, &["ada"]);
-    assert!(place.is_free("k"));
-    let _bob = place.hold_with("--label bob --ttl 1h", "j");
-    assert_eq!(place.json("force-release --json j")["holders"][0]["label"], "bob");
-}
-
-#[test]
 fn force_release_with_a_token_spares_every_other_grant() {
     let place = Place::file();
     let token = |key: &str| place.inspect(key)["holders"][0]["token"].as_u64().unwrap();

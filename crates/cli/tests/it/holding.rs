@@ -48,20 +48,6 @@ fn several_keys_are_held_all_or_none_and_lost_together() {
 }
 
 #[test]
-fn the_next_holder_gets_the_key_at_once_when_the_holder_is_killed_and_its_command_dies_with_it() {
-    let place = Place::file();
-    // One program without a shell around it: the parent-death signal reaches the command itself.
-    let mut holder = place.hold("k");
-    holder.signal(Signal::KILL);
-    if cfg!(target_os = "linux") {
-        // Its output ends only when both it and its command are gone, although the command's input is open.
-        assert_eq!(holder.line(), "");
-    }
-    place.wait_until_free("k");
-    assert_eq!(holder.end().code, None);
-}
-
-#[test]
 fn min_hold_keeps_the_key_although_the_command_has_ended_until_a_signal_comes() {
     let place = Place::file();
     let clock = Clock::system();

@@ -32,6 +32,7 @@ fn a_password_is_in_no_output() {
             ended(&mut leasehold(&format!("--backend {url} {args}")));
         }
         ended(&mut leasehold(url));
+        ended(&mut leasehold(&format!("-- --backend={url}")));
     }
     // From the environment and from a file.
     let mut from_environment = leasehold(&format!("{nobody} {run}"));

@@ -11,12 +11,6 @@ use crate::support::{Place, Running, path, redis, text};
 
 const WIDE: (u16, u16) = (130, 20);
 
-/// What a person or a supervisor does to end the program.
-enum End {
-    Typed(&'static str),
-    Signalled(Signal),
-}
-
 fn on_terminal(command: &Command, (columns, rows): (u16, u16)) -> OnTerminal {
     needs("setsid", OnTerminal::start(command, columns, rows))
 }
@@ -98,7 +92,9 @@ fn a_grant_is_released_by_force_after_a_question_and_not_without() {
     let mut terminal = watch(&place, "", WIDE);
     terminal.shows("ada@db1");
     let token = format!("token   {}", place.inspect("job/a")["holders"][0]["token"]);
-    for no in ["n", "\x1b"] {
+    // Nothing was asked yet.
+    terminal.type_in("y");
+    for no in ["n", "N", "q", "\x1b"] {
         terminal.type_in("x");
         for shown in ["Release job/a by force?", "holder  ada@db1", &token] {
             terminal.shows(shown);
@@ -107,7 +103,7 @@ fn a_grant_is_released_by_force_after_a_question_and_not_without() {
         terminal.shows("nothing was released");
     }
     // A key that was typed too often is no answer.
-    terminal.type_in("x\r\r ");
+    terminal.type_in("x\r\rx /\x1b[B");
     terminal.shows("Release job/a by force?");
     assert!(!place.is_free("job/a"));
     terminal.type_in("y");
@@ -212,21 +208,21 @@ fn colours_are_left_out_where_they_are_not_wanted_and_the_words_are_the_same() {
 #[test]
 fn the_terminal_is_as_it_was_after_every_end() {
     let place = Place::file();
-    for (end, code) in [
-        (End::Typed("q"), 0),
-        (End::Typed("\x03"), 0),
-        (End::Typed("/abc\x03"), 0),
-        (End::Signalled(Signal::TERM), 143),
-        (End::Signalled(Signal::INT), 130),
+    for (typed, signal, code) in [
+        ("q", None, 0),
+        ("\x03", None, 0),
+        ("/abc\x03", None, 0),
+        ("", Some(Signal::TERM), 143),
+        ("", Some(Signal::INT), 130),
     ] {
         let before = on_terminal(Command::new("sleep").arg("600"), WIDE).settings();
         let mut terminal = watch(&place, "", WIDE);
         let screen = terminal.screen();
         assert!(screen.alternate_screen() && screen.hide_cursor());
         assert_ne!(terminal.settings(), before, "it has changed something that it has to change back");
-        match end {
-            End::Typed(keys) => terminal.type_in(keys),
-            End::Signalled(signal) => terminal.signal(signal),
+        terminal.type_in(typed);
+        if let Some(signal) = signal {
+            terminal.signal(signal);
         }
         assert_eq!(terminal.end().code(), Some(code));
         let is_back = |screen: &Screen| !screen.alternate_screen() && !screen.hide_cursor();
