@@ -128,7 +128,7 @@ fn busy(page: &mut Page, member: Member) {
 }
 
 fn loss(page: &mut Page) {
-    page.scene("A loss: the store does not answer any more, and is asked again and again");
+    page.scene("A loss: the store does not answer any more, and the renewal is sent again and again (not shown)");
     for round in 0.. {
         let done = page.due(if round == 0 { "a third of the lease is over" } else { "the deadline has come" });
         if done.iter().any(|action| matches!(action, Action::End { .. })) {
