@@ -10,7 +10,7 @@ const RELEASE: &str = "release";
 /// before, by force, or by the end of its lease.
 pub(crate) async fn release(store: &Store, grant: &GrantRef) -> Result<LeaseStatus> {
     store.waits_no_more(&grant.key, grant.owner);
-    store.settled(grant.owner);
+    store.gone(grant.owner);
     let names = store.names();
     let mut name = store.place(&grant.key, grant.mode);
     let mut is_ours = Compare::begins(&name, &Text::beginning(grant.owner)).to_vec();

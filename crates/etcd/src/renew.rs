@@ -109,7 +109,7 @@ async fn prolong(store: &Store, base: Base, renewal: &Renewal) -> Result<LeaseSt
         let entry = match read(store, base, grant, (next(), next())) {
             Ok(entry) => entry,
             Err(Gone::Missing(status)) => {
-                store.settled(grant.owner);
+                store.gone(grant.owner);
                 return Ok(status);
             }
             Err(Gone::Replaced) => return Ok(LeaseStatus::NotHeld),

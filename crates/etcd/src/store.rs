@@ -278,7 +278,7 @@ impl Store {
     }
 
     /// Notes that this owner is gone.
-    pub(crate) fn settled(&self, owner: OwnerId) {
+    pub(crate) fn gone(&self, owner: OwnerId) {
         locked(&self.0.unanswered).gone(owner);
     }
 

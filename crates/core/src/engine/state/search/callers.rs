@@ -141,12 +141,17 @@ impl World {
         let Some(index) = self.leaving.iter().position(|leaving| leaving.handle == by) else { return Ok(()) };
         let Leaving { owner, cell, ended, .. } = self.leaving.swap_remove(index);
         let end = self.cells.iter().find(|known| known.id == cell).and_then(|known| known.end);
-        let outcome = told.map(|told| ended.outcome(told, end));
-        if outcome == Some(ReleaseOutcome::AlreadyLost(LossReason::Stolen)) {
-            self.seen.push("a release hears of a loss");
-            if !self.evicted.contains(&owner) && !self.store.ran_out.contains(&owner) {
+        let taken = self.evicted.contains(&owner) || self.store.ran_out.contains(&owner);
+        match told.map(|told| (told, ended.outcome(told, end))) {
+            Some((_, ReleaseOutcome::AlreadyLost(LossReason::Stolen))) if !taken => {
                 return broken(Property::OneEnd, "who released hears of a loss that was none");
             }
+            // A reader that only asked cannot tell whether the others' release came first.
+            Some((LeaseStatus::NotHeld, ReleaseOutcome::Released)) if taken && ended == GuardRelease::Sent => {
+                return broken(Property::OneEnd, "who released does not hear of a loss");
+            }
+            Some((_, ReleaseOutcome::AlreadyLost(_))) => self.seen.push("a release hears of a loss"),
+            _ => {}
         }
         Ok(())
     }

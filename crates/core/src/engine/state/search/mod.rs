@@ -118,6 +118,7 @@ fn ends() {
         "a cap ends a lease",
         "a guard hears of a release by force",
         "a guard hears of the shutdown",
+        "a release hears of a loss",
         "a caller hears that the engine is closed",
         "a lease is left to the store",
         "a lock is attached",
