@@ -1,20 +1,19 @@
 //! S: what a cycle of claim and release costs a Redis server, by how many are sent together.
 
-use std::collections::BTreeMap;
-
 use fred::clients::Client;
-use fred::interfaces::{ClientLike, KeysInterface, LuaInterface};
+use fred::interfaces::{ClientLike, KeysInterface};
 use fred::types::{ClusterHash, CustomCommand, Expiration, SetOptions};
 use futures::future::try_join_all;
 
-use crate::contenders::bare::{COMPARE_AND_DELETE, connect};
-use crate::harness::{Role, Side, interleave};
-use crate::job::{Job, runtime};
+use crate::contenders::Kind;
+use crate::contenders::bare::{COMPARE_AND_DELETE, connect, load};
+use crate::harness::{Aim, Role, Side, interleave};
+use crate::job::{Job, Shape, runtime};
 use crate::load::{Result, now};
 use crate::log::{SERVER_CPU, Sample, histogram};
 use crate::pace::Pace;
 use crate::report::Report;
-use crate::servers::{Redis, with_server_work};
+use crate::servers::{On, Store, Work};
 
 const OURS: &str = "redis-single";
 const LEASE_MILLIS: i64 = 30_000;
@@ -22,19 +21,29 @@ const LEASE_MILLIS: i64 = 30_000;
 /// Workload S. Ours are tasks that each have a key of their own, and go to the server as the client sends them: for batches of
 /// some size twice as many tasks, because it has two batches on their way. So have the bare commands, each always full.
 pub(crate) fn by_size(pace: Pace) -> Result<Report> {
-    let Some(redis) = Redis::start()? else { return Ok(Report::absent("S", "no redis-server")) };
+    let redis = match Store::start(On::Redis)? {
+        Ok(redis) => redis,
+        Err(why) => return Ok(Report::absent("S", &why)),
+    };
+    let work = || redis.work(&[])?.ok_or_else(|| "Redis does not tell what it has done".into());
     let mut report = Report::default();
-    for (size, lanes) in [(1, 1), (8, 2), (32, 2), (64, 2)] {
-        let redis = &redis;
+    let batches: [(_, _, &[Aim]); 4] =
+        [(1, 1, &[Aim::WithinFloor(2.0)]), (8, 2, &[]), (32, 2, &[Aim::WithinFloor(1.1)]), (64, 2, &[])];
+    for (size, lanes, aims) in batches {
         let batches = Batches { size, lanes };
-        let ours = Job::own_keys(redis.ours(), size * lanes);
-        let sides = vec![
-            with_server_work(Role::Ours, OURS, ours, || redis.work()),
-            Side::new(Role::Floor, "bare commands", move |pace| batches.measure(redis, pace)),
-        ];
+        let job = Job::of(redis.locks(Kind::RedisSingle), Shape::own_keys(size * lanes));
+        let ours = |pace| {
+            let mut before = Ok(Work::default());
+            // What it costs to connect is no part of a cycle.
+            let mut sample = job.run_after(pace, || before = work())?;
+            sample.figures.extend(work()?.figures(before?, sample.acquisitions));
+            Ok(sample)
+        };
+        let bare = |pace| batches.measure(&redis.url(), &work, pace);
+        let sides = vec![Side::new(Role::Ours, OURS, ours), Side::new(Role::Floor, "bare commands", bare)];
         let rounds = interleave(pace, sides)?.least(SERVER_CPU);
         let what = format!("batches of {size} (ours: {} tasks): least server CPU, µs/cycle", size * lanes);
-        report.push(rounds.row("S", &what, OURS, SERVER_CPU, &[]));
+        report.push(rounds.row("S", &what, OURS, SERVER_CPU, aims));
     }
     Ok(report)
 }
@@ -48,15 +57,14 @@ struct Batches {
 
 impl Batches {
     /// One round: the server's processor time for all cycles.
-    fn measure(self, redis: &Redis, pace: Pace) -> Result<Sample> {
-        let url = redis.url();
+    fn measure(self, url: &str, work: &impl Fn() -> Result<Work>, pace: Pace) -> Result<Sample> {
         runtime(0)?.block_on(async {
-            let lanes = try_join_all((0..self.lanes).map(|_| Bare::connect(&url))).await?;
-            let before = redis.work()?;
+            let lanes = try_join_all((0..self.lanes).map(|_| Bare::connect(url))).await?;
+            let before = work()?;
             let end = now() + (pace.warm_up_millis + pace.window_millis) * 1_000_000;
             let cycles = lanes.iter().enumerate().map(|(number, lane)| self.run(lane, number, end));
             let cycles: usize = try_join_all(cycles).await?.into_iter().sum();
-            let figures = BTreeMap::from(redis.work()?.per_cycle(before, cycles));
+            let figures = work()?.figures(before, cycles);
             Ok(Sample { acquisitions: cycles, figures, latencies: histogram() })
         })
     }
@@ -82,7 +90,7 @@ struct Bare {
 impl Bare {
     async fn connect(url: &str) -> Result<Self> {
         let client = connect(url).await?;
-        let compare_and_delete = client.script_load(COMPARE_AND_DELETE).await?;
+        let compare_and_delete = load(&client, COMPARE_AND_DELETE).await?;
         Ok(Self { client, compare_and_delete })
     }
 

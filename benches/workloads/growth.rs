@@ -9,23 +9,27 @@ use tokio::task::JoinSet;
 use tokio::time::sleep;
 
 use crate::child_task::{self, ChildTask, HoldCost};
+use crate::contenders::Kind;
 use crate::contenders::ours::ours;
 use crate::harness::{Aim, Role, Rounds, Row, Side, interleave, median};
-use crate::job::{Job, runtime};
+use crate::job::{Job, Shape, runtime};
 use crate::load::{Load, Result, now};
 use crate::log::{COST, Keys, PER_SECOND, Sample};
 use crate::machine;
 use crate::pace::Pace;
 use crate::renewals::hold;
 use crate::report::{Plot, Report};
-use crate::servers::Redis;
+use crate::servers::{On, Store};
 
 const HELD: [usize; 5] = [10, 100, 1000, 10_000, 100_000];
 const WAITING: [usize; 4] = [1, 10, 100, 1000];
 
 /// Workload C, on one Redis.
 pub(crate) fn growth(pace: Pace) -> Result<Report> {
-    let Some(redis) = Redis::start()? else { return Ok(Report::absent("C", "no redis-server")) };
+    let redis = match Store::start(On::Redis)? {
+        Ok(redis) => redis,
+        Err(why) => return Ok(Report::absent("C", &why)),
+    };
     let mut report = Report::default();
 
     let rounds = beside_held_keys(&redis, pace)?;
@@ -54,7 +58,7 @@ fn costs(rounds: &Rounds, sizes: &[usize]) -> Vec<(f64, f64)> {
 }
 
 /// Measures with a locker for each number of held keys. All lockers exist at the same time, so that they can take turns.
-fn beside_held_keys(redis: &Redis, pace: Pace) -> Result<Rounds> {
+fn beside_held_keys(redis: &Store, pace: Pace) -> Result<Rounds> {
     let runtime = runtime(0)?;
     // A lease so long that no renewal falls into a round.
     let options = LockOptions::new().ttl(Duration::from_secs(3600));
@@ -80,9 +84,9 @@ fn beside_held_keys(redis: &Redis, pace: Pace) -> Result<Rounds> {
     interleave(pace, sides.collect())
 }
 
-fn among_waiters(redis: &Redis, pace: Pace) -> Result<Rounds> {
+fn among_waiters(redis: &Store, pace: Pace) -> Result<Rounds> {
     let sides = WAITING.map(|waiters| {
-        let job = Job::hot_key(redis.ours(), waiters);
+        let job = Job::of(redis.locks(Kind::RedisSingle), Shape::hot_key(waiters));
         Side::new(role(waiters), &waiters.to_string(), move |pace| Ok(with_cost(job.run(pace)?)))
     });
     interleave(pace, sides.into())

@@ -11,23 +11,58 @@ use crate::load::{Load, Result, now};
 use crate::log::{Keys, Log, Sample};
 use crate::pace::Pace;
 
-/// One run of a load: the contender, its keys, tasks and processes, and how long each grant is held.
+/// What the tasks of a job do: which keys they want, how many they are in how many processes, and how long each grant is held.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Shape {
+    pub(crate) keys: Keys,
+    /// In each process.
+    pub(crate) tasks: usize,
+    /// 0: this process.
+    processes: usize,
+    /// Threads of the runtime. 0: the current thread.
+    workers: usize,
+    hold_micros: u64,
+}
+
+impl Shape {
+    /// Tasks of this process, each with a key of its own.
+    pub(crate) const fn own_keys(tasks: usize) -> Self {
+        Self { keys: Keys::Own, tasks, processes: 0, workers: 0, hold_micros: 0 }
+    }
+
+    /// Tasks of this process that all want one key.
+    pub(crate) const fn hot_key(tasks: usize) -> Self {
+        Self { keys: Keys::Shared, ..Self::own_keys(tasks) }
+    }
+
+    /// On a runtime with this many worker threads.
+    pub(crate) const fn workers(self, workers: usize) -> Self {
+        Self { workers, ..self }
+    }
+
+    /// In this many processes, each with the full number of tasks.
+    pub(crate) const fn processes(self, processes: usize) -> Self {
+        Self { processes, ..self }
+    }
+
+    /// Holds each grant this long, and doubles the measured window: slow holders need time until all have had a turn.
+    pub(crate) const fn hold(self, hold: Duration) -> Self {
+        Self { hold_micros: hold.as_micros() as u64, ..self }
+    }
+}
+
+/// One run of a load.
 #[derive(Clone, Debug)]
 pub(crate) struct Job {
     program: Program,
-    keys: Keys,
-    tasks: usize,
-    processes: usize,
-    hold_micros: u64,
-    /// Factor by which the measured window is longer than that of other jobs: slow holders need time until all have had a turn.
-    stretch: u64,
+    shape: Shape,
 }
 
 /// The program that runs the loop of acquire, hold and release.
 #[derive(Clone, Debug)]
 enum Program {
     /// This program, in this process or in child processes.
-    This { locks: Locks, workers: usize },
+    This(Locks),
     /// Another program that reads the same JSON: its command, and the URL that it gets beside the load.
     Other { command: Vec<String>, url: String },
 }
@@ -42,41 +77,14 @@ pub(crate) struct ChildLoad {
 }
 
 impl Job {
-    /// A job in this process in which each task acquires its own key.
-    pub(crate) fn own_keys(locks: Locks, tasks: usize) -> Self {
-        Self::new(Program::This { locks, workers: 0 }, Keys::Own, tasks)
+    pub(crate) fn of(locks: Locks, shape: Shape) -> Self {
+        Self { program: Program::This(locks), shape }
     }
 
-    /// A job in this process in which all tasks acquire the same key.
-    pub(crate) fn hot_key(locks: Locks, tasks: usize) -> Self {
-        Self::new(Program::This { locks, workers: 0 }, Keys::Shared, tasks)
-    }
-
-    /// A job that another program runs in a process of its own.
-    pub(crate) fn of_other(command: Vec<String>, url: &str, keys: Keys, tasks: usize) -> Self {
-        Self { processes: 1, ..Self::new(Program::Other { command, url: url.to_owned() }, keys, tasks) }
-    }
-
-    fn new(program: Program, keys: Keys, tasks: usize) -> Self {
-        Self { program, keys, tasks, processes: 0, hold_micros: 0, stretch: 1 }
-    }
-
-    /// Runs the tasks on a runtime with this many worker threads, instead of on the current thread.
-    pub(crate) fn workers(mut self, number: usize) -> Self {
-        if let Program::This { workers, .. } = &mut self.program {
-            *workers = number;
-        }
-        self
-    }
-
-    /// Runs the job in this many processes, each with the full number of tasks.
-    pub(crate) fn processes(self, processes: usize) -> Self {
-        Self { processes, ..self }
-    }
-
-    /// Holds each grant this long, and doubles the measured window.
-    pub(crate) fn hold(self, hold: Duration) -> Self {
-        Self { hold_micros: hold.as_micros() as u64, stretch: 2, ..self }
+    /// A job of another program, in a process of its own.
+    pub(crate) fn of_other(command: Vec<String>, url: &str, shape: Shape) -> Self {
+        let program = Program::Other { command, url: url.to_owned() };
+        Self { program, shape: shape.processes(shape.processes.max(1)) }
     }
 
     /// Runs the job once.
@@ -93,38 +101,38 @@ impl Job {
     /// The same as for [`run`](Self::run).
     pub(crate) fn run_after(&self, pace: Pace, connected: impl FnOnce()) -> Result<Sample> {
         let load = self.load(pace, 0);
+        let Shape { keys, tasks, processes, workers, .. } = self.shape;
         let (start, log) = match &self.program {
-            Program::This { locks, workers } if self.processes == 0 => here(locks, *workers, &load, connected)?,
+            Program::This(locks) if processes == 0 => here(locks, workers, &load, connected)?,
             _ => self.in_children(pace, connected)?,
         };
-        log.check(self.keys)?;
-        Ok(log.sample(self.keys, self.tasks * self.processes.max(1), &load.window(start)))
+        log.check(keys)?;
+        Ok(log.sample(keys, tasks * processes.max(1), &load.window(start)))
     }
 
     fn load(&self, pace: Pace, process: usize) -> Load {
+        let Shape { keys, tasks, hold_micros, .. } = self.shape;
+        let stretch = if hold_micros > 0 { 2 } else { 1 };
         Load {
-            keys: self.keys,
-            tasks: self.tasks,
-            first_task: process * self.tasks,
-            hold_micros: self.hold_micros,
+            keys,
+            tasks,
+            first_task: process * tasks,
+            hold_micros,
             warm_up_millis: pace.warm_up_millis,
-            window_millis: pace.window_millis * self.stretch,
+            window_millis: pace.window_millis * stretch,
         }
     }
 
     fn in_children(&self, pace: Pace, connected: impl FnOnce()) -> Result<(u64, Log)> {
-        let children = (0..self.processes).map(|process| {
-            let load = self.load(pace, process);
-            let (command, child_load) = match &self.program {
-                Program::This { locks, workers } => {
+        let children = (0..self.shape.processes).map(|process| {
+            let (command, locks, url) = match &self.program {
+                Program::This(locks) => {
                     let this = std::env::current_exe()?.display().to_string();
-                    let child_load = ChildLoad { load, workers: *workers, locks: Some(locks.clone()), url: None };
-                    (vec![this, "--child".to_owned()], child_load)
+                    (vec![this, "--child".to_owned()], Some(locks.clone()), None)
                 }
-                Program::Other { command, url } => {
-                    (command.clone(), ChildLoad { load, workers: 0, locks: None, url: Some(url.clone()) })
-                }
+                Program::Other { command, url } => (command.clone(), None, Some(url.clone())),
             };
+            let child_load = ChildLoad { load: self.load(pace, process), workers: self.shape.workers, locks, url };
             ChildProcess::start(&command, &serde_json::to_string(&child_load)?)
         });
         let mut children = children.collect::<Result<Vec<_>>>()?;

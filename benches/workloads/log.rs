@@ -66,6 +66,8 @@ pub(crate) const SERVER_CPU: &str = "server CPU, µs/cycle";
 pub(crate) const COMMANDS: &str = "store commands per acquisition";
 /// Calls of the server's commands for each cycle, also those that a script makes.
 pub(crate) const CALLS: &str = "calls per cycle";
+/// Errors 1213 of MySQL.
+pub(crate) const DEADLOCKS: &str = "deadlock errors";
 /// Connections to the store, and its memory, when all clients have connected.
 pub(crate) const CONNECTIONS: &str = "connections to the store";
 pub(crate) const MEMORY: &str = "memory of the store, MB";
@@ -120,14 +122,17 @@ impl Log {
         let held: u64 = inside.iter().map(|span| span.releasing - span.acquired).sum();
         let figures = [
             (PER_SECOND, inside.len() as f64 / seconds),
-            (P50, latencies.value_at_quantile(0.5) as f64 / 1e3),
-            (P99, latencies.value_at_quantile(0.99) as f64 / 1e3),
             (CPU, self.cpu as f64 / self.spans.len().max(1) as f64),
             (HOLD, held as f64 / 1e3 / inside.len().max(1) as f64),
             (JAIN, jain(&served)),
             (STARVED, served.iter().filter(|count| **count == 0).count() as f64),
         ];
         let mut figures = BTreeMap::from(figures);
+        // What has no cycle or hand-off in the window took none in 0 µs.
+        if !latencies.is_empty() {
+            let micros = |share| latencies.value_at_quantile(share) as f64 / 1e3;
+            figures.extend([(P50, micros(0.5)), (P99, micros(0.99))]);
+        }
         if keys == Keys::Shared {
             figures.insert(HAND_OFFS, latencies.len() as f64 / seconds);
         }

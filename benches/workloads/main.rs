@@ -12,24 +12,20 @@
 )]
 
 // A module imports only from modules further down: the workloads,
-mod agent;
+mod table;
+// those of them that are no comparison of loops,
 mod batches;
-mod etcd;
-mod file;
 mod growth;
-mod hot_key;
 mod mysql;
-mod postgres;
-mod redis_rw;
-mod redis_single;
-mod redlock;
+mod program;
 mod renewals;
-mod server_cost;
-mod throughput;
-// their servers, and locks in other languages,
+mod two_down;
+// what all others are, on which stores, beside which locks in other languages,
+mod comparison;
 mod peers;
 mod servers;
 // how they are run,
+mod agent;
 mod child_process;
 mod child_task;
 mod harness;
@@ -49,9 +45,12 @@ use std::process::ExitCode;
 use clap::Parser;
 
 use crate::child_task::ChildTask;
+use crate::harness::Row;
 use crate::load::Result;
 use crate::pace::Pace;
 use crate::report::Report;
+use crate::servers::{On, Store};
+use crate::table::{Part, TABLE};
 
 /// Measures Leasehold beside bare round trips and other locks.
 #[derive(Debug, Parser)]
@@ -76,53 +75,6 @@ struct Arguments {
     #[arg(long, hide = true)]
     bench: bool,
 }
-
-struct Workload {
-    id: &'static str,
-    run: fn(Pace) -> Result<Report>,
-}
-
-const ALL: &[Workload] = &[
-    Workload { id: "U1", run: redis_single::u1 },
-    Workload { id: "U64", run: redis_single::u64 },
-    Workload { id: "U1d", run: redis_single::u1d },
-    Workload { id: "U64d", run: redis_single::u64d },
-    Workload { id: "T", run: throughput::by_tasks },
-    Workload { id: "S", run: batches::by_size },
-    Workload { id: "S64", run: server_cost::each_backend },
-    Workload { id: "H1", run: hot_key::one_process },
-    Workload { id: "H8", run: hot_key::eight_processes },
-    Workload { id: "H8h", run: hot_key::with_work },
-    Workload { id: "Q1", run: redlock::q1 },
-    Workload { id: "Q64", run: redlock::q64 },
-    Workload { id: "Q-down", run: redlock::two_down },
-    Workload { id: "R100k", run: renewals::hundred_thousand },
-    Workload { id: "F1", run: file::f1 },
-    Workload { id: "C", run: growth::growth },
-    Workload { id: "M1", run: mysql::m1 },
-    Workload { id: "M64", run: mysql::m64 },
-    Workload { id: "MH1", run: mysql::one_process },
-    Workload { id: "MH8", run: mysql::eight_processes },
-    Workload { id: "MR", run: mysql::readers_and_writers },
-    Workload { id: "MN", run: mysql::ten_thousand },
-    Workload { id: "P1", run: postgres::p1 },
-    Workload { id: "P64", run: postgres::p64 },
-    Workload { id: "PH1", run: postgres::one_process },
-    Workload { id: "PH8", run: postgres::eight_processes },
-    Workload { id: "W1", run: redis_rw::w1 },
-    Workload { id: "W64", run: redis_rw::w64 },
-    Workload { id: "WR64", run: redis_rw::readers },
-    Workload { id: "WH8", run: redis_rw::eight_processes },
-    Workload { id: "E1", run: etcd::e1 },
-    Workload { id: "E64", run: etcd::e64 },
-    Workload { id: "EH1", run: etcd::one_process },
-    Workload { id: "EH8", run: etcd::eight_processes },
-    Workload { id: "A1", run: agent::a1 },
-    Workload { id: "A64", run: agent::a64 },
-    Workload { id: "AF", run: agent::files },
-    Workload { id: "A500", run: agent::many_processes },
-    Workload { id: "M-idle", run: mysql::one_beside_a_million },
-];
 
 fn main() -> ExitCode {
     let arguments = Arguments::parse();
@@ -180,9 +132,9 @@ fn write(report: &Report, record: bool) -> Result<()> {
 fn run(wanted: &[String], pace: Pace) -> (Report, Vec<String>) {
     let mut report = Report::default();
     let mut broken = Vec::new();
-    for workload in ALL.iter().filter(|workload| wanted.is_empty() || wanted.iter().any(|id| id == workload.id)) {
+    for workload in TABLE.iter().filter(|workload| wanted.is_empty() || wanted.iter().any(|id| id == workload.id)) {
         eprintln!("{} …", workload.id);
-        match (workload.run)(pace) {
+        match measured(workload.id, (workload.parts)(pace), pace) {
             Ok(found) => report.extend(found),
             Err(error) => broken.push(format!("{}: {error}", workload.id)),
         }
@@ -190,7 +142,32 @@ fn run(wanted: &[String], pace: Pace) -> (Report, Vec<String>) {
     (report, broken)
 }
 
+/// Measures the parts of a workload. Comparisons that follow each other on stores of one kind share one.
+fn measured(id: &'static str, parts: Vec<Part>, pace: Pace) -> Result<Report> {
+    let mut report = Report::default();
+    let mut last: Option<(On, Option<Store>)> = None;
+    for part in parts {
+        let comparison = match part {
+            Part::Other(run) => {
+                report.extend(run(pace)?);
+                continue;
+            }
+            Part::Comparison(comparison) => comparison,
+        };
+        if last.as_ref().is_none_or(|(on, _)| *on != comparison.on) {
+            // One at a time.
+            drop(last.take());
+            let started = Store::start(comparison.on)?.map_err(|why| report.push(Row::absent(id, &why)));
+            last = Some((comparison.on, started.ok()));
+        }
+        if let Some((_, Some(store))) = &last {
+            report.extend(comparison.run(id, store)?);
+        }
+    }
+    Ok(report)
+}
+
 fn known(id: &str) -> Result<String, String> {
-    let ids: Vec<&str> = ALL.iter().map(|workload| workload.id).collect();
+    let ids: Vec<&str> = TABLE.iter().map(|workload| workload.id).collect();
     if ids.contains(&id) { Ok(id.to_owned()) } else { Err(format!("the workloads are {}", ids.join(", "))) }
 }

@@ -3,8 +3,7 @@
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
 
-use crate::job::Job;
-use crate::log::Keys;
+use crate::job::{Job, Shape};
 use crate::machine;
 
 /// The commands that install the peers.
@@ -40,13 +39,13 @@ pub(crate) fn found() -> (Vec<Peer>, Vec<&'static str>) {
 }
 
 impl Peer {
-    pub(crate) fn job(&self, url: &str, keys: Keys, tasks: usize) -> Job {
+    pub(crate) fn job(&self, url: &str, shape: Shape) -> Job {
         let script = match self.language {
             Language::Node => "peer.mjs",
             Language::Python => "peer.py",
         };
         let words = [self.program(), folder().join(script), self.name.into()];
-        Job::of_other(words.map(|word| word.display().to_string()).to_vec(), url, keys, tasks)
+        Job::of_other(words.map(|word| word.display().to_string()).to_vec(), url, shape)
     }
 
     fn program(&self) -> PathBuf {

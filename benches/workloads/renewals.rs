@@ -18,7 +18,7 @@ use crate::load::{Contender, Result};
 use crate::machine;
 use crate::pace::Pace;
 use crate::report::Report;
-use crate::servers::Redis;
+use crate::servers::{On, Store};
 
 const LEASES: usize = 100_000;
 const LEASE: Duration = Duration::from_secs(30);
@@ -26,7 +26,10 @@ const WATCHED: usize = 50;
 
 /// Workload R100k. Each side runs in a process of its own, so that the memory contains nothing else.
 pub(crate) fn hundred_thousand(pace: Pace) -> Result<Report> {
-    let Some(redis) = Redis::start()? else { return Ok(Report::absent("R100k", "no redis-server")) };
+    let redis = match Store::start(On::Redis)? {
+        Ok(redis) => redis,
+        Err(why) => return Ok(Report::absent("R100k", &why)),
+    };
     // Every lease is renewed once in ten seconds.
     let seconds = if pace.quick { 10 } else { 20 };
     let ours: HoldCost = child_task::run(&ChildTask::Hold { url: redis.url(), leases: LEASES, seconds })?;

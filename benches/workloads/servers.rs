@@ -1,47 +1,189 @@
-//! The servers that a workload talks to: its own, which end with it.
+//! The stores that the workloads lock on: servers of their own, which end with them.
 
-use std::path::PathBuf;
+use std::collections::BTreeMap;
 
-use leasehold_testkit::redis::Server;
+use leasehold_postgres::Postgres;
+use leasehold_testkit::etcd;
+use leasehold_testkit::postgres;
+use leasehold_testkit::redis::{Cluster, Server};
+use tempfile::TempDir;
 
-use crate::contenders::Locks;
-use crate::harness::{Role, Side};
-use crate::job::{Job, runtime};
+use crate::agent::Agent;
+use crate::contenders::{Kind, Locks};
+use crate::job::runtime;
 use crate::load::Result;
-use crate::log::{CALLS, CONNECTIONS, MEMORY, SERVER_CPU};
-use crate::report::Report;
+use crate::log::{CALLS, COMMANDS, CONNECTIONS, DEADLOCKS, MEMORY, SERVER_CPU};
+use crate::mysql::server::{Durability, MariaDb};
 
-/// What a server has done since it began.
-#[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct ServerWork {
-    pub(crate) cpu_micros: f64,
-    /// Calls of commands or statements.
-    pub(crate) calls: f64,
+/// What a workload is measured on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum On {
+    /// One Redis.
+    Redis,
+    /// Five that know nothing of each other.
+    FiveNodes,
+    /// Three that share the hash slots.
+    Cluster,
+    MariaDb(Durability),
+    /// It commits without waiting for its disk.
+    Postgres,
+    /// One member, with its data in the folder for temporary files.
+    Etcd,
+    Folder,
+    /// An agent before one Redis.
+    AgentOfRedis,
+    /// An agent before a folder.
+    AgentOfFolder,
 }
 
-impl ServerWork {
-    /// The work since then for each of so many cycles.
-    pub(crate) fn per_cycle(self, before: Self, cycles: usize) -> [(&'static str, f64); 2] {
-        let each = |now: f64, then: f64| (now - then) / cycles.max(1) as f64;
-        [(SERVER_CPU, each(self.cpu_micros, before.cpu_micros)), (CALLS, each(self.calls, before.calls))]
+/// A store that has been started.
+pub(crate) enum Store {
+    Redis(Server),
+    FiveNodes(Vec<Server>),
+    Cluster(Cluster),
+    MariaDb(MariaDb),
+    Postgres(postgres::Server),
+    Etcd(etcd::Cluster),
+    Folder(TempDir),
+    Agent(Agent, Box<Store>),
+}
+
+impl Store {
+    /// Or why there is none.
+    ///
+    /// # Errors
+    /// What broke after it had started.
+    pub(crate) fn start(on: On) -> Result<Result<Self, String>> {
+        const NO_REDIS: &str = "no redis-server";
+        let runtime = runtime(0)?;
+        Ok(match on {
+            On::Redis => runtime.block_on(Server::start(&[])).map(Self::Redis).ok_or_else(|| NO_REDIS.to_owned()),
+            On::FiveNodes => {
+                let started = runtime.block_on(futures::future::join_all((0..5).map(|_| Server::start(&[]))));
+                let all: Option<Vec<Server>> = started.into_iter().collect();
+                all.map(Self::FiveNodes).ok_or_else(|| format!("{NO_REDIS} for five nodes"))
+            }
+            On::Cluster => {
+                runtime.block_on(Cluster::start()).map(Self::Cluster).ok_or_else(|| format!("{NO_REDIS} for a Cluster"))
+            }
+            On::MariaDb(durability) => MariaDb::start(durability)?.map(Self::MariaDb),
+            On::Postgres => match runtime.block_on(postgres::Server::start_with(&["max_connections=600"])) {
+                Ok(server) => {
+                    runtime.block_on(Postgres::migrate(&server.url()))?;
+                    Ok(Self::Postgres(server))
+                }
+                Err(why) => Err(format!("no PostgreSQL: {}", why.lines().next().unwrap_or_default())),
+            },
+            On::Etcd => runtime
+                .block_on(etcd::Cluster::one_or_why(&[]))
+                .map(Self::Etcd)
+                .map_err(|why| format!("no etcd: {}", why.lines().next().unwrap_or_default())),
+            On::Folder => Ok(Self::Folder(tempfile::tempdir()?)),
+            On::AgentOfRedis => Self::behind_an_agent(On::Redis)?,
+            On::AgentOfFolder => Self::behind_an_agent(On::Folder)?,
+        })
+    }
+
+    fn behind_an_agent(on: On) -> Result<Result<Self, String>> {
+        let store = match Self::start(on)? {
+            Ok(store) => store,
+            Err(why) => return Ok(Err(why)),
+        };
+        let url = match &store {
+            Self::Folder(_) => format!("file:{}", store.locks(Kind::File).urls[0]),
+            _ => store.url(),
+        };
+        Ok(Agent::start(&url)?.map(|agent| Self::Agent(agent, Box::new(store))))
+    }
+
+    /// Where this contender finds it.
+    pub(crate) fn locks(&self, kind: Kind) -> Locks {
+        let urls = match (self, kind) {
+            (Self::Agent(agent, _), Kind::Agent | Kind::AgentLines) => vec![agent.socket().display().to_string()],
+            (Self::Agent(_, store), _) => return store.locks(kind),
+            // Ours and a floor have a folder each.
+            (Self::Folder(folder), kind) => vec![folder.path().join(format!("{kind:?}")).display().to_string()],
+            _ => self.urls(),
+        };
+        Locks { kind, urls }
+    }
+
+    pub(crate) fn url(&self) -> String {
+        self.urls().swap_remove(0)
+    }
+
+    fn urls(&self) -> Vec<String> {
+        match self {
+            Self::Redis(server) => vec![server.url()],
+            Self::FiveNodes(nodes) => nodes.iter().map(Server::url).collect(),
+            Self::Cluster(cluster) => vec![cluster.url()],
+            Self::MariaDb(server) => vec![server.url()],
+            Self::Postgres(server) => vec![server.url()],
+            Self::Etcd(server) => vec![server.url()],
+            Self::Folder(folder) => vec![folder.path().display().to_string()],
+            Self::Agent(_, store) => store.urls(),
+        }
+    }
+
+    /// What it has done until now. `None`: it does not tell.
+    ///
+    /// `sends`: the commands that a client of Redis sends, if they are to be counted.
+    pub(crate) fn work(&self, sends: &[&str]) -> Result<Option<Work>> {
+        Ok(Some(match self {
+            Self::Redis(server) => beside(work_of(server, sends))?,
+            Self::FiveNodes(nodes) => all_of(nodes, sends)?.shared_by(nodes.len() as f64),
+            Self::Cluster(cluster) => all_of(cluster.nodes(), sends)?,
+            Self::MariaDb(server) => server.work()?,
+            Self::Agent(_, store) => return store.work(sends),
+            Self::Postgres(_) | Self::Etcd(_) | Self::Folder(_) => return Ok(None),
+        }))
+    }
+
+    /// Runs this while two of the five nodes are stopped in their tracks. When it returns, they have caught up with what was
+    /// sent to them.
+    pub(crate) fn with_two_stopped<T>(&self, run: impl FnOnce(&dyn Fn()) -> Result<T>) -> Result<T> {
+        let Self::FiveNodes(nodes) = self else { return Err("there are no five nodes".into()) };
+        let two = &nodes[3..];
+        let ended = run(&|| two.iter().for_each(Server::pause));
+        two.iter().for_each(Server::resume);
+        runtime(0)?.block_on(futures::future::join_all(two.iter().map(|server| server.ask(&["PING"]))));
+        ended
     }
 }
 
-/// A side beside whose cycles the work of its server is counted.
-pub(crate) fn with_server_work<'a>(
-    role: Role,
-    name: &str,
-    job: Job,
-    work: impl Fn() -> Result<ServerWork> + 'a,
-) -> Side<'a> {
-    Side::new(role, name, move |pace| {
-        let mut before = Ok(ServerWork::default());
-        // What it costs to connect is no part of a cycle.
-        let mut sample = job.run_after(pace, || before = work())?;
-        let spent = work()?.per_cycle(before?, sample.acquisitions);
-        sample.figures.extend(spent);
-        Ok(sample)
-    })
+/// What a server has done since it began, and how much it has now.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Work {
+    pub(crate) cpu_micros: f64,
+    /// Calls of commands or statements, also of those that a script makes.
+    pub(crate) calls: f64,
+    /// Those that the clients sent, where they can be told from others.
+    pub(crate) commands: Option<f64>,
+    pub(crate) deadlocks: Option<f64>,
+    pub(crate) clients: Option<f64>,
+    pub(crate) memory_megabytes: Option<f64>,
+}
+
+impl Work {
+    /// The figures of so many cycles since the clients had connected.
+    pub(crate) fn figures(self, connected: Self, cycles: usize) -> BTreeMap<&'static str, f64> {
+        let each = |now: f64, then: f64| (now - then) / cycles.max(1) as f64;
+        let mut figures = BTreeMap::from([
+            (SERVER_CPU, each(self.cpu_micros, connected.cpu_micros)),
+            (CALLS, each(self.calls, connected.calls)),
+        ]);
+        let since = |now: Option<f64>, then: Option<f64>| now.zip(then).map(|(now, then)| now - then);
+        let commands = since(self.commands, connected.commands).map(|sent| each(sent, 0.0));
+        figures.extend(commands.map(|commands| (COMMANDS, commands)));
+        figures.extend(since(self.deadlocks, connected.deadlocks).map(|deadlocks| (DEADLOCKS, deadlocks)));
+        figures.extend(connected.clients.map(|clients| (CONNECTIONS, clients)));
+        figures.extend(connected.memory_megabytes.map(|memory| (MEMORY, memory)));
+        figures
+    }
+
+    fn shared_by(self, nodes: f64) -> Self {
+        Self { cpu_micros: self.cpu_micros / nodes, calls: self.calls / nodes, ..self }
+    }
 }
 
 /// Runs the future in a thread of its own, because its caller may be inside a runtime.
@@ -50,106 +192,31 @@ pub(crate) fn beside<T: Send>(asked: impl Future<Output = Result<T>> + Send) -> 
     std::thread::scope(|scope| scope.spawn(ask).join()).map_err(|_| "the server does not answer")?
 }
 
-/// A figure of `INFO`.
-fn told(info: &str, name: &str) -> Option<f64> {
-    info.lines().find_map(|line| line.strip_prefix(name)?.trim().parse().ok())
+fn all_of(nodes: &[Server], sends: &[&str]) -> Result<Work> {
+    let all = beside(futures::future::try_join_all(nodes.iter().map(|node| work_of(node, sends))))?;
+    let sum = |figure: fn(&Work) -> f64| all.iter().map(figure).sum();
+    Ok(Work { cpu_micros: sum(|work| work.cpu_micros), calls: sum(|work| work.calls), ..Work::default() })
 }
 
-async fn work_of(server: &Server) -> Result<ServerWork> {
-    let (cpu, stats) = (server.ask(&["INFO", "cpu"]).await, server.ask(&["INFO", "commandstats"]).await);
-    let (user, system) = (told(cpu.text(), "used_cpu_user:"), told(cpu.text(), "used_cpu_sys:"));
-    let calls =
-        stats.text().lines().filter_map(|line| line.split_once(":calls=")?.1.split(',').next()?.parse::<f64>().ok());
-    let cpu = user.zip(system).ok_or("Redis does not tell its processor time")?;
-    Ok(ServerWork { cpu_micros: (cpu.0 + cpu.1) * 1e6, calls: calls.sum() })
-}
-
-/// The `leasehold` program. `None`: `cargo xtask bench` has not built it.
-pub(crate) fn program() -> Option<PathBuf> {
-    std::env::var_os("LEASEHOLD_BENCH_PROGRAM").map(PathBuf::from).filter(|path| path.exists())
-}
-
-/// The row of a workload without it.
-pub(crate) fn not_built(id: &'static str) -> Report {
-    Report::absent(id, "the program: not built; cargo xtask bench builds it")
-}
-
-/// One Redis.
-pub(crate) struct Redis(Server);
-
-impl Redis {
-    /// `None`: it is not installed.
-    pub(crate) fn start() -> Result<Option<Self>> {
-        Ok(runtime(0)?.block_on(Server::start(&[])).map(Self))
+async fn work_of(server: &Server, sends: &[&str]) -> Result<Work> {
+    let info = server.ask(&["INFO", "all"]).await;
+    let told = |name: &str| info.text().lines().find_map(|line| line.strip_prefix(name)?.trim().parse::<f64>().ok());
+    let calls = info.text().lines().filter_map(|line| {
+        let (command, rest) = line.strip_prefix("cmdstat_")?.split_once(":calls=")?;
+        Some((command, rest.split(',').next()?.parse::<f64>().ok()?))
+    });
+    let (mut all, mut sent) = (0.0, 0.0);
+    for (command, times) in calls {
+        all += times;
+        sent += if sends.contains(&command) { times } else { 0.0 };
     }
-
-    pub(crate) fn url(&self) -> String {
-        self.0.url()
-    }
-
-    pub(crate) fn ours(&self) -> Locks {
-        Locks::RedisSingle { url: self.url(), local_handoff: true }
-    }
-
-    /// With the pauses that it makes by default: 200 ms at most.
-    pub(crate) fn rslock(&self) -> Locks {
-        Locks::Rslock { urls: vec![self.url()], retry_millis: 200 }
-    }
-
-    /// What it has done until now.
-    pub(crate) fn work(&self) -> Result<ServerWork> {
-        beside(work_of(&self.0))
-    }
-
-    /// How many clients it has, and its memory.
-    pub(crate) fn clients(&self) -> Result<[(&'static str, f64); 2]> {
-        beside(async {
-            let (clients, memory) = (self.0.ask(&["INFO", "clients"]).await, self.0.ask(&["INFO", "memory"]).await);
-            let clients = told(clients.text(), "connected_clients:").ok_or("Redis does not tell its clients")?;
-            let memory = told(memory.text(), "used_memory:").ok_or("Redis does not tell its memory")?;
-            Ok([(CONNECTIONS, clients), (MEMORY, memory / 1e6)])
-        })
-    }
-
-    /// How often it has carried out these commands. What a script does counts as well.
-    pub(crate) fn calls(&self, commands: &[&str]) -> Result<u64> {
-        let calls = commands.iter().map(|command| self.0.calls(command));
-        Ok(runtime(0)?.block_on(futures::future::join_all(calls)).into_iter().sum())
-    }
-}
-
-/// Five that know nothing of each other.
-pub(crate) struct FiveNodes(Vec<Server>);
-
-impl FiveNodes {
-    /// `None`: Redis is not installed.
-    pub(crate) fn start() -> Result<Option<Self>> {
-        let five = (0..5).map(|_| Server::start(&[]));
-        let started: Option<Vec<Server>> = runtime(0)?.block_on(futures::future::join_all(five)).into_iter().collect();
-        Ok(started.map(Self))
-    }
-
-    pub(crate) fn urls(&self) -> Vec<String> {
-        self.0.iter().map(Server::url).collect()
-    }
-
-    /// What one of them has done until now, on average.
-    pub(crate) fn work_of_each(&self) -> Result<ServerWork> {
-        let all = beside(futures::future::try_join_all(self.0.iter().map(work_of)))?;
-        let mean = |figure: fn(&ServerWork) -> f64| all.iter().map(figure).sum::<f64>() / all.len() as f64;
-        Ok(ServerWork { cpu_micros: mean(|work| work.cpu_micros), calls: mean(|work| work.calls) })
-    }
-
-    /// Two of them stop in their tracks.
-    pub(crate) fn stop_two(&self) {
-        self.0[3..].iter().for_each(Server::pause);
-    }
-
-    /// They go on, and have caught up with what was sent to them when this returns.
-    pub(crate) fn resume_two(&self) -> Result<()> {
-        let two = &self.0[3..];
-        two.iter().for_each(Server::resume);
-        runtime(0)?.block_on(futures::future::join_all(two.iter().map(|server| server.ask(&["PING"]))));
-        Ok(())
-    }
+    let cpu = told("used_cpu_user:").zip(told("used_cpu_sys:")).ok_or("Redis does not tell its processor time")?;
+    Ok(Work {
+        cpu_micros: (cpu.0 + cpu.1) * 1e6,
+        calls: all,
+        commands: (!sends.is_empty()).then_some(sent),
+        deadlocks: None,
+        clients: told("connected_clients:"),
+        memory_megabytes: told("used_memory:").map(|bytes| bytes / 1e6),
+    })
 }

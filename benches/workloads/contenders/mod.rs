@@ -9,107 +9,130 @@ mod postgres;
 mod raw_file;
 mod rslock;
 
-use std::path::PathBuf;
+use std::path::Path;
 
 use serde::{Deserialize, Serialize};
 
 use crate::load::{Load, Result};
 use crate::log::Log;
 
-/// A contender and where its store is.
-#[derive(Clone, Debug, Serialize, Deserialize)]
-pub(crate) enum Locks {
-    /// `leasehold-redis-single`, with the hand-off inside the process on or off.
-    RedisSingle { url: String, local_handoff: bool },
-    /// `leasehold-redis-single`, whose guards are dropped instead of released.
-    RedisDropped { url: String },
-    /// `leasehold-redis-reentrant`, with one session for all tasks.
-    RedisReentrant { url: String },
-    /// `leasehold-redis-rw`, of which only the writers take part, or only the readers.
-    RedisRw { url: String, readers: bool },
-    /// `leasehold-redlock`, with or without fencing.
-    Redlock { urls: Vec<String>, fencing: bool },
-    /// `leasehold-file`.
-    File { folder: PathBuf },
-    /// The backend `agent:`, at the socket of an agent.
-    Agent { socket: PathBuf },
+/// A contender.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) enum Kind {
+    RedisSingle,
+    /// Without the hand-off inside the process.
+    RedisSingleNoHandoff,
+    /// The guards are dropped instead of released.
+    RedisDropped,
+    /// One session for all tasks.
+    RedisReentrant,
+    RedisWriters,
+    RedisReaders,
+    RedlockUnfenced,
+    Redlock,
+    File,
+    /// The backend `agent:`.
+    Agent,
     /// The lines of an agent, with a connection for each lock.
-    AgentLines { socket: PathBuf },
-    /// `leasehold-mysql-unique`, with the hand-off inside the process and the advisory queue on or off.
-    MysqlUnique { url: String, local_handoff: bool, advisory_queue: bool },
-    /// `leasehold-mysql-rw`, of which only the writers take part.
-    MysqlRw { url: String },
-    /// `leasehold-postgres`.
-    Postgres { url: String },
-    /// A floor: two bare updates of a row of PostgreSQL.
-    PgUpdates { url: String },
-    /// A peer: PostgreSQL's own locks of sessions.
-    PgAdvisory { url: String },
-    /// `leasehold-etcd`.
-    Etcd { url: String },
-    /// A floor: a bare put, and a bare delete, in etcd.
-    EtcdPuts { url: String },
-    /// A peer: the lock that etcd itself serves.
-    EtcdLock { url: String },
-    /// A peer: a process `etcdctl lock` for each lock.
-    Etcdctl { url: String },
-    /// A floor: `SELECT 1` is a cycle.
-    Select { url: String },
-    /// A floor: two bare updates of a row.
-    Updates { url: String },
-    /// A peer: the lock of the blogs.
-    InsertDelete { url: String },
+    AgentLines,
+    MysqlUnique,
+    MysqlUniqueQueue,
+    /// With the advisory queue, and without the hand-off inside the process.
+    MysqlUniqueQueueNoHandoff,
+    /// Writers only.
+    MysqlRw,
+    Postgres,
+    Etcd,
     /// A floor: `PING` is a cycle.
-    Ping { url: String },
+    Ping,
     /// A floor: `SET NX PX`, then compare and delete, on a bare fred client.
-    Bare { url: String },
-    /// A floor: the same, behind a queue inside the process, so that a command never finds the key taken.
-    BareQueued { url: String },
-    /// A floor: the same to all, done when a majority has answered.
-    BareFanOut { urls: Vec<String> },
+    Bare,
+    /// A floor: `Bare` behind a queue inside the process, so that a command never finds the key taken.
+    BareQueued,
+    /// A floor: `Bare` to all, done when a majority has answered.
+    BareFanOut,
     /// A floor: `flock(2)`, write, unlock, by system calls.
-    RawFile { folder: PathBuf },
-    /// The peer in Rust. It retries after a random pause below this one.
-    Rslock { urls: Vec<String>, retry_millis: u64 },
+    RawFile,
+    /// A floor: `SELECT 1` of MySQL is a cycle.
+    Select,
+    /// A floor: two bare updates of a row of MySQL.
+    Updates,
+    /// A floor: two bare updates of a row of PostgreSQL.
+    PgUpdates,
+    /// A floor: a bare put, and a bare delete, in etcd.
+    EtcdPuts,
+    /// The peer in Rust, which retries after a random pause of up to 200 ms.
+    Rslock,
+    /// The same, with up to 5 ms.
+    RslockEager,
+    /// A peer: the lock of the blogs on MySQL.
+    InsertDelete,
+    /// A peer: PostgreSQL's own locks of sessions.
+    PgAdvisory,
+    /// A peer: the lock that etcd itself serves.
+    EtcdLock,
+    /// A peer: a process `etcdctl lock` for each lock.
+    Etcdctl,
+}
+
+/// A contender and where its store is: the URLs of servers, a folder or a socket.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(crate) struct Locks {
+    pub(crate) kind: Kind,
+    pub(crate) urls: Vec<String>,
+}
+
+impl Kind {
+    /// The commands that its client sends to Redis, where they can be told from those of its scripts.
+    pub(crate) fn sends(self) -> &'static [&'static str] {
+        match self {
+            Self::RedisSingle | Self::RedisSingleNoHandoff => &["evalsha", "eval", "fcall", "wait"],
+            // Its scripts only read and delete.
+            Self::Rslock | Self::RslockEager => &["set", "evalsha", "eval"],
+            _ => &[],
+        }
+    }
 }
 
 impl Locks {
     /// Connects and runs the load. `start` is asked for when it could begin.
     pub(crate) async fn run(&self, load: &Load, start: impl FnOnce() -> Result<u64>) -> Result<Log> {
-        match self {
-            Self::RedisSingle { url, local_handoff } => {
-                load.run(ours::redis_single(url, *local_handoff).await?, start()?).await
-            }
-            Self::RedisDropped { url } => load.run(ours::Dropped(ours::redis_single(url, true).await?), start()?).await,
-            Self::RedisReentrant { url } => load.run(ours::redis_reentrant(url).await?, start()?).await,
-            Self::Redlock { urls, fencing } => load.run(ours::redlock(urls, *fencing).await?, start()?).await,
-            Self::File { folder } => load.run(ours::file(folder)?, start()?).await,
-            Self::Agent { socket } => load.run(ours::agent(socket).await?, start()?).await,
-            Self::AgentLines { socket } => load.run(agent::Lines::new(socket), start()?).await,
-            Self::MysqlUnique { url, local_handoff, advisory_queue } => {
-                load.run(mysql::mysql_unique(url, *local_handoff, *advisory_queue).await?, start()?).await
-            }
-            Self::MysqlRw { url } => load.run(ours::mysql_rw(url).await?, start()?).await,
-            Self::Postgres { url } => load.run(ours::postgres(url).await?, start()?).await,
-            Self::PgUpdates { url } => load.run(postgres::Updates::connect(url).await?, start()?).await,
-            Self::PgAdvisory { url } => load.run(postgres::Advisory::new(url), start()?).await,
-            Self::RedisRw { url, readers: false } => load.run(ours::redis_rw(url).await?, start()?).await,
-            Self::RedisRw { url, readers: true } => load.run(ours::redis_readers(url).await?, start()?).await,
-            Self::Etcd { url } => load.run(ours::etcd(url).await?, start()?).await,
-            Self::EtcdPuts { url } => load.run(etcd::Puts::connect(url).await?, start()?).await,
-            Self::EtcdLock { url } => load.run(etcd::Served::connect(url).await?, start()?).await,
-            Self::Etcdctl { url } => load.run(etcd::Processes::new(url), start()?).await,
-            Self::Select { url } => load.run(mysql::Select::connect(url)?, start()?).await,
-            Self::Updates { url } => load.run(mysql::Updates::connect(url).await?, start()?).await,
-            Self::InsertDelete { url } => load.run(mysql::InsertDelete::connect(url).await?, start()?).await,
-            Self::Ping { url } => load.run(bare::Ping::connect(url).await?, start()?).await,
-            Self::Bare { url } => load.run(bare::Bare::connect(url).await?, start()?).await,
-            Self::BareQueued { url } => load.run(bare::Queued::connect(url).await?, start()?).await,
-            Self::BareFanOut { urls } => load.run(bare::FanOut::connect(urls).await?, start()?).await,
-            Self::RawFile { folder } => load.run(raw_file::RawFile::new(folder), start()?).await,
-            Self::Rslock { urls, retry_millis } => {
-                load.run(rslock::Rslock::connect(urls, *retry_millis).await?, start()?).await
-            }
+        let urls = &self.urls;
+        let url = urls.first().ok_or("no store")?;
+        let path = Path::new(url);
+        match self.kind {
+            Kind::RedisSingle => load.run(ours::redis_single(url, true).await?, start()?).await,
+            Kind::RedisSingleNoHandoff => load.run(ours::redis_single(url, false).await?, start()?).await,
+            Kind::RedisDropped => load.run(ours::Dropped(ours::redis_single(url, true).await?), start()?).await,
+            Kind::RedisReentrant => load.run(ours::redis_reentrant(url).await?, start()?).await,
+            Kind::RedisWriters => load.run(ours::redis_rw(url).await?, start()?).await,
+            Kind::RedisReaders => load.run(ours::redis_readers(url).await?, start()?).await,
+            Kind::RedlockUnfenced => load.run(ours::redlock(urls, false).await?, start()?).await,
+            Kind::Redlock => load.run(ours::redlock(urls, true).await?, start()?).await,
+            Kind::File => load.run(ours::file(path)?, start()?).await,
+            Kind::Agent => load.run(ours::agent(path).await?, start()?).await,
+            Kind::AgentLines => load.run(agent::Lines::new(path), start()?).await,
+            Kind::MysqlUnique => load.run(mysql::mysql_unique(url, true, false).await?, start()?).await,
+            Kind::MysqlUniqueQueue => load.run(mysql::mysql_unique(url, true, true).await?, start()?).await,
+            Kind::MysqlUniqueQueueNoHandoff => load.run(mysql::mysql_unique(url, false, true).await?, start()?).await,
+            Kind::MysqlRw => load.run(ours::mysql_rw(url).await?, start()?).await,
+            Kind::Postgres => load.run(ours::postgres(url).await?, start()?).await,
+            Kind::Etcd => load.run(ours::etcd(url).await?, start()?).await,
+            Kind::Ping => load.run(bare::Ping::connect(url).await?, start()?).await,
+            Kind::Bare => load.run(bare::Bare::connect(url).await?, start()?).await,
+            Kind::BareQueued => load.run(bare::Queued::connect(url).await?, start()?).await,
+            Kind::BareFanOut => load.run(bare::FanOut::connect(urls).await?, start()?).await,
+            Kind::RawFile => load.run(raw_file::RawFile::new(path)?, start()?).await,
+            Kind::Select => load.run(mysql::Select::connect(url)?, start()?).await,
+            Kind::Updates => load.run(mysql::Updates::connect(url).await?, start()?).await,
+            Kind::PgUpdates => load.run(postgres::Updates::connect(url).await?, start()?).await,
+            Kind::EtcdPuts => load.run(etcd::Puts::connect(url).await?, start()?).await,
+            Kind::Rslock => load.run(rslock::Rslock::connect(urls, 200).await?, start()?).await,
+            Kind::RslockEager => load.run(rslock::Rslock::connect(urls, 5).await?, start()?).await,
+            Kind::InsertDelete => load.run(mysql::InsertDelete::connect(url).await?, start()?).await,
+            Kind::PgAdvisory => load.run(postgres::Advisory::new(url), start()?).await,
+            Kind::EtcdLock => load.run(etcd::Served::connect(url).await?, start()?).await,
+            Kind::Etcdctl => load.run(etcd::Processes::new(url), start()?).await,
         }
     }
 }

@@ -12,8 +12,9 @@ pub(crate) struct RawFile {
 }
 
 impl RawFile {
-    pub(crate) fn new(folder: &Path) -> Self {
-        Self { folder: folder.to_path_buf() }
+    pub(crate) fn new(folder: &Path) -> Result<Self> {
+        std::fs::create_dir_all(folder)?;
+        Ok(Self { folder: folder.to_path_buf() })
     }
 }
 

@@ -5,9 +5,6 @@ use crate::harness::{Aim, Rounds, Row};
 use crate::load::Result;
 use crate::report::Report;
 
-/// Errors 1213 while ours ran.
-pub(super) const DEADLOCKS: &str = "deadlock errors";
-
 /// Measures on a server of each kind.
 pub(super) fn on_each(
     id: &'static str,

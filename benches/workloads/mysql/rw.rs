@@ -12,13 +12,13 @@ use mysql_async::prelude::Queryable;
 use tokio::task::JoinSet;
 use tokio::time::{Instant, sleep, timeout_at};
 
-use super::rows::{DEADLOCKS, Rows, on_each};
+use super::rows::{Rows, on_each};
 use super::server::{Durability, MariaDb};
 use crate::contenders::mysql::pool;
 use crate::harness::{Aim, Role, Side, interleave};
 use crate::job::runtime;
 use crate::load::{Result, now};
-use crate::log::{Sample, histogram};
+use crate::log::{DEADLOCKS, Sample, histogram};
 use crate::pace::Pace;
 use crate::report::Report;
 

@@ -9,11 +9,10 @@ use leasehold_mysql_unique::MysqlUnique;
 use leasehold_testkit::mysql::Server;
 use mysql_async::Conn;
 
-use crate::contenders::Locks;
 use crate::job::runtime;
 use crate::load::Result;
 use crate::machine;
-use crate::servers::{ServerWork, beside};
+use crate::servers::{Work, beside};
 
 /// How durable a commit is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -69,10 +68,6 @@ impl MariaDb {
         self.0.url()
     }
 
-    pub(crate) fn ours(&self) -> Locks {
-        Locks::MysqlUnique { url: self.url(), local_handoff: true, advisory_queue: false }
-    }
-
     /// Runs statements as root, one after the other.
     pub(crate) async fn sql(&self, statements: &[&str]) {
         self.0.sql(statements).await;
@@ -88,15 +83,14 @@ impl MariaDb {
         beside(async { Ok(self.0.status(name).await) })
     }
 
-    /// The statements of locks, among all that it has carried out: connections have words of their own when they begin.
-    pub(crate) fn statements(&self) -> Result<u64> {
-        let kinds = ["Com_insert", "Com_update", "Com_delete", "Com_select", "Com_do"];
-        kinds.iter().map(|kind| self.status(kind)).sum()
-    }
-
     /// What it has done until now.
-    pub(crate) fn work(&self) -> Result<ServerWork> {
-        Ok(ServerWork { cpu_micros: self.cpu_millis()? * 1e3, calls: self.statements()? as f64 })
+    pub(crate) fn work(&self) -> Result<Work> {
+        // Of all statements those of locks: connections have words of their own when they begin.
+        let kinds = ["Com_insert", "Com_update", "Com_delete", "Com_select", "Com_do"];
+        let statements = kinds.iter().map(|kind| self.status(kind)).sum::<Result<u64>>()? as f64;
+        let deadlocks = Some(self.status("Innodb_deadlocks")? as f64);
+        let cpu_micros = self.cpu_millis()? * 1e3;
+        Ok(Work { cpu_micros, calls: statements, commands: Some(statements), deadlocks, ..Work::default() })
     }
 
     /// Processor time that the server has used, in milliseconds.

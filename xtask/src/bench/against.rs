@@ -11,16 +11,19 @@ use crate::workspace::{git, read, root};
 
 /// How often each commit has its turn. With four, figures of equals are apart by chance once in seventy times.
 const TURNS: usize = 4;
-const WORKLOADS: &str = "benches/workloads/main.rs";
+const TABLE: &str = "benches/workloads/table.rs";
+/// Where earlier commits have it.
+const EARLIER_TABLE: &str = "benches/workloads/main.rs";
 
 /// Those of these workloads, or of all, that the earlier commit has as well. Says which it does not have.
 pub(super) fn known_to_both(wanted: &[&str], before: &str) -> Result<Vec<String>, String> {
-    let now = ids(&read(&root().join(WORKLOADS))?);
+    let now = ids(&read(&root().join(TABLE))?);
     if let Some(unknown) = wanted.iter().find(|id| !now.iter().any(|known| known == *id)) {
         return Err(format!("there is no workload {unknown}; the workloads are {}, {BUILD}", now.join(", ")));
     }
-    let main = printed(git(&root()).args(["show", &format!("{before}:{WORKLOADS}")]));
-    let then = ids(&main.map_err(|_| format!("{before} has no workloads"))?);
+    let shown = |file| printed(git(&root()).args(["show", &format!("{before}:{file}")]));
+    let then = shown(TABLE).or_else(|_| shown(EARLIER_TABLE)).map_err(|_| format!("{before} has no workloads"))?;
+    let then = ids(&then);
     let chosen = now.into_iter().filter(|id| wanted.is_empty() || wanted.contains(&id.as_str()));
     let (both, new): (Vec<_>, Vec<_>) = chosen.partition(|id| then.contains(id));
     for id in new {
@@ -30,10 +33,9 @@ pub(super) fn known_to_both(wanted: &[&str], before: &str) -> Result<Vec<String>
 }
 
 /// The ids in the table of workloads.
-fn ids(main: &str) -> Vec<String> {
-    main.lines()
-        .filter_map(|line| Some(line.split_once("Workload { id: \"")?.1.split_once('"')?.0.to_owned()))
-        .collect()
+fn ids(table: &str) -> Vec<String> {
+    let id = |entry: &str| Some(entry.trim_start().strip_prefix("id: \"")?.split_once('"')?.0.to_owned());
+    table.split("Workload {").skip(1).filter_map(id).collect()
 }
 
 /// Runs the workloads on both commits, by turns. What breaks on one of them has no figures there.
