@@ -1,12 +1,12 @@
 //! S: what a cycle of claim and release costs a Redis server, by how many are sent together.
 
 use fred::clients::Client;
-use fred::interfaces::{ClientLike, KeysInterface};
+use fred::interfaces::{ClientLike, KeysInterface, LuaInterface};
 use fred::types::{ClusterHash, CustomCommand, Expiration, SetOptions};
 use futures::future::try_join_all;
 
 use crate::contenders::Kind;
-use crate::contenders::bare::{COMPARE_AND_DELETE, connect, load};
+use crate::contenders::bare::{COMPARE_AND_DELETE, connect};
 use crate::harness::{Aim, Role, Side, interleave};
 use crate::job::{Job, Shape, runtime};
 use crate::load::{Result, now};
@@ -90,7 +90,7 @@ struct Bare {
 impl Bare {
     async fn connect(url: &str) -> Result<Self> {
         let client = connect(url).await?;
-        let compare_and_delete = load(&client, COMPARE_AND_DELETE).await?;
+        let compare_and_delete = client.script_load(COMPARE_AND_DELETE).await?;
         Ok(Self { client, compare_and_delete })
     }
 

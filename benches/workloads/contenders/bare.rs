@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use fred::clients::Client;
-use fred::interfaces::{ClientLike, ClusterInterface, KeysInterface, LuaInterface};
+use fred::interfaces::{ClientLike, KeysInterface, LuaInterface};
 use fred::types::config::Config;
 use fred::types::{Builder, Expiration, SetOptions};
 use futures::stream::{FuturesUnordered, StreamExt};
@@ -24,19 +24,6 @@ pub(crate) async fn connect(url: &str) -> Result<Client> {
     let client = Builder::from_config(Config::from_url(url)?).build()?;
     client.init().await?;
     Ok(client)
-}
-
-/// Loads the script on every node. Gives its digest.
-pub(crate) async fn load(client: &Client, script: &str) -> Result<String> {
-    if !client.is_clustered() {
-        return Ok(client.script_load(script).await?);
-    }
-    let nodes = client.cached_cluster_state().ok_or("the Cluster does not tell its nodes")?.unique_primary_nodes();
-    let mut digest = String::new();
-    for node in nodes {
-        digest = client.with_cluster_node(node).script_load(script).await?;
-    }
-    Ok(digest)
 }
 
 pub(crate) struct Ping(Client);
@@ -81,8 +68,8 @@ pub(crate) struct Taken {
 impl Bare {
     pub(crate) async fn connect(url: &str) -> Result<Self> {
         let client = connect(url).await?;
-        let compare_and_delete = load(&client, COMPARE_AND_DELETE).await?;
-        let compare_and_renew = load(&client, COMPARE_AND_RENEW).await?;
+        let compare_and_delete = client.script_load(COMPARE_AND_DELETE).await?;
+        let compare_and_renew = client.script_load(COMPARE_AND_RENEW).await?;
         let owners = AtomicU64::new(u64::from(std::process::id()) << 32);
         Ok(Self { client, compare_and_delete, compare_and_renew, owners })
     }
@@ -110,7 +97,13 @@ impl Bare {
     }
 
     async fn delete(&self, key: &str, owner: &str) -> Result<bool> {
-        let deleted: u64 = self.client.evalsha(self.compare_and_delete.as_str(), key, owner).await?;
+        let deleted: u64 = match self.client.evalsha(self.compare_and_delete.as_str(), key, owner).await {
+            // One node of a Cluster has loaded it.
+            Err(refused) if refused.details().contains("NOSCRIPT") => {
+                self.client.eval(COMPARE_AND_DELETE, key, owner).await?
+            }
+            answer => answer?,
+        };
         Ok(deleted == 1)
     }
 }
