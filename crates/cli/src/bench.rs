@@ -12,7 +12,7 @@ use crate::admin::print;
 use crate::args::StoreArgs;
 use crate::choice::{Purpose, choose, close};
 use crate::exit::Failure;
-use crate::fit::ttl_option;
+use crate::lease_advice::ttl_option;
 use crate::signals::Signals;
 use crate::stopwatch::Stopwatch;
 use crate::store_commands::BenchArgs;

@@ -11,7 +11,7 @@ use crate::args::{DoctorArgs, StoreArgs};
 use crate::choice::{Choice, Purpose, choose, close};
 use crate::duration::spoken;
 use crate::exit::Failure;
-use crate::fit::{fewest_round_trips, ttl_option};
+use crate::lease_advice::{fewest_round_trips, ttl_option};
 use crate::stopwatch::Stopwatch;
 use crate::wording::json;
 

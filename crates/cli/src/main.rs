@@ -36,9 +36,9 @@ mod bench;
 mod describe;
 mod detached;
 mod doctor;
-mod fit;
 mod held;
 mod hold;
+mod lease_advice;
 mod manual;
 #[cfg(feature = "watch")]
 mod watch;

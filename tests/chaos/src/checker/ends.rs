@@ -4,7 +4,7 @@ use std::collections::{BTreeSet, HashMap};
 
 use super::findings::Findings;
 use super::ops::{At, Fault, Op};
-use super::terms::{Rule, Terms};
+use super::rules::{Rule, Terms};
 use super::times::Hits;
 use crate::history::{Mode, Target};
 

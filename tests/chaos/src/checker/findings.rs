@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use super::ops::Fault;
-use super::terms::{Rule, Terms};
+use super::rules::{Rule, Terms};
 use crate::history::Target;
 
 /// How many of one rule are kept with their words; the others are counted.

@@ -7,7 +7,7 @@
 
 use super::findings::Findings;
 use super::ops::{Op, nanos};
-use super::terms::Rule;
+use super::rules::Rule;
 use super::times::{Hits, Times};
 
 /// What changes on a key, in the order in which changes of one moment count.

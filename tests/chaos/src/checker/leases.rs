@@ -2,7 +2,7 @@
 
 use super::findings::{Findings, Scene};
 use super::ops::{At, Op};
-use super::terms::Rule;
+use super::rules::Rule;
 use crate::history::Mode;
 
 /// A grant, with all levels that joined it.

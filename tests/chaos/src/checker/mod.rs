@@ -12,14 +12,14 @@ mod gaps;
 mod leases;
 mod ops;
 mod requests;
-mod terms;
+mod rules;
 mod times;
 mod tokens;
 mod verdict;
 mod windows;
 
 pub use findings::Violation;
-pub use terms::{Allowance, Limits, Rule, Terms};
+pub use rules::{Allowance, Limits, Rule, Terms};
 pub use verdict::{Figures, Verdict};
 
 use crate::history::History;

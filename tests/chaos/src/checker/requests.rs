@@ -3,7 +3,7 @@
 use super::findings::{Findings, Scene};
 use super::leases::Lease;
 use super::ops::{At, Op, Request};
-use super::terms::Rule;
+use super::rules::Rule;
 use crate::history::Mode;
 use crate::register::Answer;
 

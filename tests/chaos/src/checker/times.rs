@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use super::findings::Findings;
 use super::leases::Lease;
 use super::ops::{At, Fault, Op, nanos};
-use super::terms::{Limits, Rule};
+use super::rules::{Limits, Rule};
 use crate::history::{History, Mode, Target};
 
 /// A percentile, and of how many samples at least: of fewer it would be chance.

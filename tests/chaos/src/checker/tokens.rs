@@ -3,7 +3,7 @@
 
 use super::findings::Findings;
 use super::leases::{Lease, clash};
-use super::terms::Rule;
+use super::rules::Rule;
 
 /// Finds grants with a smaller token than one that had returned before their call. The leases are sorted by key and call.
 pub(super) fn check(leases: &[Lease<'_>], findings: &mut Findings<'_>) {

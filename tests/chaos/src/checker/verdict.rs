@@ -7,7 +7,7 @@ use serde::Serialize;
 
 use super::findings::{Findings, Violation, seconds};
 use super::ops::Op;
-use super::terms::Rule;
+use super::rules::Rule;
 use super::times::Times;
 use crate::history::{History, NEMESIS};
 

@@ -4,7 +4,7 @@ use std::collections::BinaryHeap;
 
 use super::findings::{Findings, seconds};
 use super::leases::{Lease, clash};
-use super::terms::Rule;
+use super::rules::Rule;
 use crate::history::Mode;
 
 /// When a lease was known to be held.

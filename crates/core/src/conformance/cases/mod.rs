@@ -15,12 +15,12 @@ mod loss;
 mod observe;
 mod order;
 mod owner;
+mod readers;
 mod reentrant;
 mod release;
 mod renewal;
 mod runtimes;
 mod semaphore;
-mod shared;
 mod token;
 mod waiting;
 
@@ -64,10 +64,10 @@ const CASES: &[Case] = cases! {
     exclusion::c01_sixteen_contenders_never_overlap
     exclusion::c01_of_claims_at_one_moment_one_is_granted
     token::c01_a_queue_position_names_the_epoch_of_the_holder [Queue, Fencing]
-    shared::c01_readers_share [Shared]
-    shared::c01_writers_and_readers_exclude_each_other [Shared]
-    shared::c01_each_of_many_readers_excludes_writers [Shared]
-    shared::c01_a_writer_waits_for_the_reader_that_stays_longest [Shared, Lease]
+    readers::c01_readers_share [Shared]
+    readers::c01_writers_and_readers_exclude_each_other [Shared]
+    readers::c01_each_of_many_readers_excludes_writers [Shared]
+    readers::c01_a_writer_waits_for_the_reader_that_stays_longest [Shared, Lease]
 
     owner::c02_a_stranger_can_neither_renew_nor_release
     owner::c02_every_epoch_has_an_owner_of_its_own
@@ -136,9 +136,9 @@ const CASES: &[Case] = cases! {
     order::c14_a_queue_position_that_is_given_up_is_skipped [Queue]
     order::c14_a_waiter_that_died_does_not_keep_the_others [Queue, Lease]
 
-    shared::c15_a_waiting_writer_holds_back_later_readers [Shared]
-    shared::c15_a_waiting_writer_holds_back_readers_elsewhere [Shared, WriterIntent]
-    shared::c15_the_mark_of_a_cancelled_writer_goes_away [Shared, WriterIntent]
+    readers::c15_a_waiting_writer_holds_back_later_readers [Shared]
+    readers::c15_a_waiting_writer_holds_back_readers_elsewhere [Shared, WriterIntent]
+    readers::c15_the_mark_of_a_cancelled_writer_goes_away [Shared, WriterIntent]
 
     lease::c16_renewal_outlives_the_lease [Lease]
     lease::c16_a_failed_renewal_is_not_a_loss [Lease]
