@@ -13,7 +13,8 @@ use crate::load::{Result, now};
 use crate::log::{SERVER_CPU, Sample, histogram};
 use crate::pace::Pace;
 use crate::report::Report;
-use crate::servers::{On, Store, Work};
+use crate::servers::{On, Store};
+use crate::work::Work;
 
 const OURS: &str = "redis-single";
 const LEASE_MILLIS: i64 = 30_000;

@@ -24,6 +24,7 @@ mod two_down;
 mod comparison;
 mod peers;
 mod servers;
+mod work;
 // how they are run,
 mod agent;
 mod child_process;

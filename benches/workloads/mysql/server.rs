@@ -12,7 +12,7 @@ use mysql_async::Conn;
 use crate::job::runtime;
 use crate::load::Result;
 use crate::machine;
-use crate::servers::{Work, beside};
+use crate::work::{Work, beside};
 
 /// How durable a commit is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
