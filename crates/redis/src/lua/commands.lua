@@ -20,20 +20,24 @@ end
 -- The reply to a command. Raises: foreign, key, type · refused, reply.
 local function call(command, ...)
   local reply = redis.pcall(command, ...)
-  if is_foreign(reply) then
-    local key = ...
-    raise('foreign ' .. key .. ' ' .. (redis.pcall('TYPE', key).ok or ''))
+  if type(reply) == 'table' and reply.err then
+    if is_foreign(reply) then
+      local key = ...
+      raise('foreign ' .. key .. ' ' .. (redis.pcall('TYPE', key).ok or ''))
+    end
+    expect(reply, command)
   end
-  return expect(reply, command)
+  return reply
 end
 
 -- The reply to a command; nil, which is not the false of an entry that is not there, for an entry of another type: what
 -- somebody else wrote under our name is none of ours. Raises: refused, reply.
 local function read(command, ...)
   local reply = redis.pcall(command, ...)
-  if not is_foreign(reply) then
-    return expect(reply, command)
+  if type(reply) == 'table' and reply.err then
+    return not is_foreign(reply) and expect(reply, command) or nil
   end
+  return reply
 end
 
 -- The answer for what a function raised.

@@ -53,9 +53,10 @@ if claims == 0 then
   return { '0', table.concat(answers, '\n') }
 end
 
-local now, since
+local now, since, begun
 local function begin()
   since, now = in_service_since(KEYS[1], texts[1]), node_clock()
+  begun = string.format(' {"since":%.0f', math.floor(now / 16))
 end
 local out_of_service = alone(begin)
 
@@ -90,15 +91,15 @@ local function claim(i, owner, lease, metadata)
       number = proposal
     end
   end
-  local entry = string.format('%s %s {"since":%.0f', owner, number, math.floor(now / 16)) .. metadata
-  if not call('SET', lock, entry, 'NX', 'PX', lease) then
+  if not call('SET', lock, owner .. ' ' .. number .. begun .. metadata, 'NX', 'PX', lease) then
     return taken(lock, owner, floor)
   end
-  local uncounted = number ~= '-' and refusal('SET', fence, number, 'PX', lifetime)
-  if uncounted then
+  local counted = number ~= '-' and redis.pcall('SET', fence, number, 'PX', lifetime)
+  if counted and counted.err then
     redis.pcall('DEL', lock)
+    expect(counted, 'SET')
   end
-  return uncounted or 'granted ' .. floor .. ' ' .. number
+  return 'granted ' .. floor .. ' ' .. number
 end
 
 local lease, metadata
