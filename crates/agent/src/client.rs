@@ -32,6 +32,8 @@ pub(crate) struct Connection {
 #[derive(Debug, Default)]
 struct Waiting {
     last: u64,
+    /// How many lines the agent has sent.
+    heard: u64,
     has_ended: bool,
     steps: HashMap<u64, oneshot::Sender<Reply>>,
     subscriptions: HashMap<u64, mpsc::UnboundedSender<Notification>>,
@@ -40,6 +42,8 @@ struct Waiting {
 /// A step that is on its way.
 pub(crate) struct Sent {
     number: u64,
+    /// What the agent had sent before.
+    heard: u64,
     reply: oneshot::Receiver<Reply>,
     connection: Arc<Connection>,
 }
@@ -114,12 +118,12 @@ impl Connection {
             return Err(Error::new(ErrorKind::Unavailable, "ask").detail("the agent closed the connection"));
         }
         waiting.last += 1;
-        let number = waiting.last;
+        let (number, heard) = (waiting.last, waiting.heard);
         waiting.steps.insert(number, to);
         waiting.subscriptions.extend(told.map(|told| (number, told)));
         // Under the lock: the agent carries steps out in the order in which they come.
         self.put(number, step);
-        Ok(Sent { number, reply, connection: Arc::clone(self) })
+        Ok(Sent { number, heard, reply, connection: Arc::clone(self) })
     }
 
     fn put(&self, number: u64, step: &Step) {
@@ -147,8 +151,10 @@ impl Sent {
             Ok(Ok(reply)) => reply.answer(),
             Ok(Err(_)) => unknown("the agent closed the connection"),
             Err(_) => {
-                // Whoever asks next finds out whether the agent is there at all.
-                self.connection.end();
+                // Of an agent that says nothing, whoever asks next finds out whether it is there. One that answers others is.
+                if lock(&self.connection.waiting).heard == self.heard {
+                    self.connection.end();
+                }
                 unknown("the agent gave no answer")
             }
         }
@@ -189,6 +195,7 @@ struct Ends(Arc<Mutex<Waiting>>);
 impl Ends {
     fn tell(&self, number: u64, reply: Reply) {
         let mut waiting = lock(&self.0);
+        waiting.heard += 1;
         if let Reply::Notified(notification) = reply {
             let _ = waiting.subscriptions.get(&number).map(|told| told.send(notification));
         } else if let Some(step) = waiting.steps.remove(&number) {
