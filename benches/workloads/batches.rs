@@ -13,7 +13,7 @@ use crate::load::{Result, now};
 use crate::log::{SERVER_CPU, Sample, histogram};
 use crate::pace::Pace;
 use crate::report::Report;
-use crate::servers::{On, Store};
+use crate::servers::Store;
 use crate::work::Work;
 
 const OURS: &str = "redis-single";
@@ -21,11 +21,7 @@ const LEASE_MILLIS: i64 = 30_000;
 
 /// Workload S. Ours are tasks that each have a key of their own, and go to the server as the client sends them: for batches of
 /// some size twice as many tasks, because it has two batches on their way. So have the bare commands, each always full.
-pub(crate) fn by_size(pace: Pace) -> Result<Report> {
-    let redis = match Store::start(On::Redis)? {
-        Ok(redis) => redis,
-        Err(why) => return Ok(Report::absent("S", &why)),
-    };
+pub(crate) fn by_size(redis: &Store, pace: Pace) -> Result<Report> {
     let work = || redis.work(&[])?.ok_or_else(|| "Redis does not tell what it has done".into());
     let mut report = Report::default();
     let batches: [(_, _, &[Aim]); 4] =
@@ -33,13 +29,7 @@ pub(crate) fn by_size(pace: Pace) -> Result<Report> {
     for (size, lanes, aims) in batches {
         let batches = Batches { size, lanes };
         let job = Job::of(redis.locks(Kind::RedisSingle), Shape::own_keys(size * lanes));
-        let ours = |pace| {
-            let mut before = Ok(Work::default());
-            // What it costs to connect is no part of a cycle.
-            let mut sample = job.run_after(pace, || before = work())?;
-            sample.figures.extend(work()?.figures(before?, sample.acquisitions));
-            Ok(sample)
-        };
+        let ours = |pace| redis.counted(&job, &[], pace);
         let bare = |pace| batches.measure(&redis.url(), &work, pace);
         let sides = vec![Side::new(Role::Ours, OURS, ours), Side::new(Role::Floor, "bare commands", bare)];
         let rounds = interleave(pace, sides)?.least(SERVER_CPU);

@@ -18,8 +18,6 @@ pub(crate) type Entry = (Role, &'static str, Kind);
 /// One comparison.
 pub(crate) struct Comparison {
     pub(crate) on: On,
-    /// At the beginning of each row.
-    words: &'static str,
     shape: Shape,
     entries: &'static [Entry],
     /// Whether the locks in other languages take part.
@@ -39,16 +37,9 @@ struct RowOf {
     aims: Vec<Aim>,
 }
 
-impl RowOf {
-    fn words(&self, before: &str) -> String {
-        if before.is_empty() { self.what.clone() } else { format!("{before}: {}", self.what) }
-    }
-}
-
 impl Comparison {
     pub(crate) fn of(on: On, shape: Shape, entries: &'static [Entry], pace: Pace) -> Self {
-        let words = "";
-        Self { on, words, shape, entries, others: false, of_the_ideal: false, pace, rows: Vec::new(), plot: None }
+        Self { on, shape, entries, others: false, of_the_ideal: false, pace, rows: Vec::new(), plot: None }
     }
 
     /// Adds a row about the first of our sides.
@@ -70,8 +61,9 @@ impl Comparison {
     }
 
     /// Begins each row with these words.
-    pub(crate) fn words(self, words: &'static str) -> Self {
-        Self { words, ..self }
+    pub(crate) fn words(mut self, words: &str) -> Self {
+        self.rows.iter_mut().for_each(|row| row.what = format!("{words}: {}", row.what));
+        self
     }
 
     /// Lets locks in other languages take part.
@@ -100,7 +92,7 @@ impl Comparison {
             report.absent_peers(&absent);
         }
         let rounds = interleave(self.pace, sides)?;
-        let row = |row: &RowOf| rounds.row(id, &row.words(self.words), row.ours, row.figure, &row.aims);
+        let row = |row: &RowOf| rounds.row(id, &row.what, row.ours, row.figure, &row.aims);
         report.rows.extend(self.rows.iter().map(row));
         self.draw(&rounds, &mut report);
         Ok(report)
@@ -113,7 +105,7 @@ impl Comparison {
         self.measured(role, name, store, kind.sends(), Job::of(store.locks(kind), self.shape))
     }
 
-    /// A side beside whose cycles the work of its server is counted, once all clients have connected.
+    /// A side beside whose cycles the work of its server is counted.
     fn measured<'a>(
         &self,
         role: Role,
@@ -124,11 +116,7 @@ impl Comparison {
     ) -> Side<'a> {
         let of_the_ideal = self.of_the_ideal;
         Side::new(role, name, move |pace| {
-            let mut connected = Ok(None);
-            let mut sample = job.run_after(pace, || connected = store.work(sends))?;
-            if let Some((before, now)) = connected?.zip(store.work(sends)?) {
-                sample.figures.extend(now.figures(before, sample.acquisitions));
-            }
+            let mut sample = store.counted(&job, sends, pace)?;
             if of_the_ideal {
                 // The hold is as long as the sleep took.
                 let ideal = 1e6 / (sample.figures[HOLD] + round_trip(store, pace)?.figures[P99]);

@@ -19,25 +19,21 @@ use crate::machine;
 use crate::pace::Pace;
 use crate::renewals::hold;
 use crate::report::{Plot, Report};
-use crate::servers::{On, Store};
+use crate::servers::Store;
 
 const HELD: [usize; 5] = [10, 100, 1000, 10_000, 100_000];
 const WAITING: [usize; 4] = [1, 10, 100, 1000];
 
 /// Workload C, on one Redis.
-pub(crate) fn growth(pace: Pace) -> Result<Report> {
-    let redis = match Store::start(On::Redis)? {
-        Ok(redis) => redis,
-        Err(why) => return Ok(Report::absent("C", &why)),
-    };
+pub(crate) fn growth(redis: &Store, pace: Pace) -> Result<Report> {
     let mut report = Report::default();
 
-    let rounds = beside_held_keys(&redis, pace)?;
+    let rounds = beside_held_keys(redis, pace)?;
     let flat = [Aim::WithinFloor(1.25)];
     report.push(rounds.row("C", "100,000 keys held (floor: 10), 64 tasks: µs per cycle", "100000", COST, &flat));
     report.draw(Plot::Keys, (Role::Ours, OURS), costs(&rounds, &HELD));
 
-    let rounds = among_waiters(&redis, pace)?;
+    let rounds = among_waiters(redis, pace)?;
     report.push(rounds.row("C", "1,000 wait for a key (floor: 10): µs per acquisition", "1000", COST, &flat));
     report.draw(Plot::Waiters, (Role::Ours, OURS), costs(&rounds, &WAITING));
 

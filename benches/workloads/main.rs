@@ -143,26 +143,30 @@ fn run(wanted: &[String], pace: Pace) -> (Report, Vec<String>) {
     (report, broken)
 }
 
-/// Measures the parts of a workload. Comparisons that follow each other on stores of one kind share one.
+/// Measures the parts of a workload. Those that follow each other on stores of one kind share one.
 fn measured(id: &'static str, parts: Vec<Part>, pace: Pace) -> Result<Report> {
     let mut report = Report::default();
     let mut last: Option<(On, Option<Store>)> = None;
     for part in parts {
-        let comparison = match part {
-            Part::Other(run) => {
-                report.extend(run(pace)?);
-                continue;
-            }
-            Part::Comparison(comparison) => comparison,
+        let on = match &part {
+            Part::Comparison(comparison) => Some(comparison.on),
+            Part::On(on, _) => Some(*on),
+            Part::Other(_) => None,
         };
-        if last.as_ref().is_none_or(|(on, _)| *on != comparison.on) {
+        if last.as_ref().is_none_or(|(started, _)| Some(*started) != on) {
             // One at a time.
             drop(last.take());
-            let started = Store::start(comparison.on)?.map_err(|why| report.push(Row::absent(id, &why)));
-            last = Some((comparison.on, started.ok()));
         }
-        if let Some((_, Some(store))) = &last {
-            report.extend(comparison.run(id, store)?);
+        if let (Some(on), None) = (on, &last) {
+            let started = Store::start(on)?.map_err(|why| report.push(Row::absent(id, &why)));
+            last = Some((on, started.ok()));
+        }
+        match (part, &last) {
+            (Part::Comparison(comparison), Some((_, Some(store)))) => report.extend(comparison.run(id, store)?),
+            (Part::On(_, run), Some((_, Some(store)))) => report.extend(run(store, pace)?),
+            (Part::Other(run), _) => report.extend(run(pace)?),
+            // It is noted as absent.
+            (Part::Comparison(_) | Part::On(..), _) => {}
         }
     }
     Ok(report)

@@ -18,18 +18,14 @@ use crate::load::{Contender, Result};
 use crate::machine;
 use crate::pace::Pace;
 use crate::report::Report;
-use crate::servers::{On, Store};
+use crate::servers::Store;
 
 const LEASES: usize = 100_000;
 const LEASE: Duration = Duration::from_secs(30);
 const WATCHED: usize = 50;
 
 /// Workload R100k. Each side runs in a process of its own, so that the memory contains nothing else.
-pub(crate) fn hundred_thousand(pace: Pace) -> Result<Report> {
-    let redis = match Store::start(On::Redis)? {
-        Ok(redis) => redis,
-        Err(why) => return Ok(Report::absent("R100k", &why)),
-    };
+pub(crate) fn hundred_thousand(redis: &Store, pace: Pace) -> Result<Report> {
     // Every lease is renewed once in ten seconds.
     let seconds = if pace.quick { 10 } else { 20 };
     let ours: HoldCost = child_task::run(&ChildTask::Hold { url: redis.url(), leases: LEASES, seconds })?;

@@ -8,9 +8,11 @@ use tempfile::TempDir;
 
 use crate::agent::Agent;
 use crate::contenders::{Kind, Locks};
-use crate::job::runtime;
+use crate::job::{Job, runtime};
 use crate::load::Result;
+use crate::log::Sample;
 use crate::mysql::server::{Durability, MariaDb};
+use crate::pace::Pace;
 use crate::work::{Work, beside};
 
 /// What a workload is measured on.
@@ -135,6 +137,17 @@ impl Store {
             Self::Agent(_, store) => return store.work(sends),
             Self::Postgres(_) | Self::Etcd(_) | Self::Folder(_) => return Ok(None),
         }))
+    }
+
+    /// Runs a job, and counts the work of the server for it.
+    pub(crate) fn counted(&self, job: &Job, sends: &[&str], pace: Pace) -> Result<Sample> {
+        let mut connected = Ok(None);
+        // What it costs to connect is no part of a cycle.
+        let mut sample = job.run_after(pace, || connected = self.work(sends))?;
+        if let Some((before, now)) = connected?.zip(self.work(sends)?) {
+            sample.figures.extend(now.figures(before, sample.acquisitions));
+        }
+        Ok(sample)
     }
 
     /// Runs this while two of the five nodes are stopped in their tracks. When it returns, they have caught up with what was

@@ -15,7 +15,7 @@ use crate::log::{
 use crate::mysql::server::Durability;
 use crate::pace::Pace;
 use crate::report::{Plot, Report};
-use crate::servers::On;
+use crate::servers::{On, Store};
 use crate::{batches, growth, mysql, program, renewals, two_down};
 
 /// A workload, and what it is made of.
@@ -26,7 +26,9 @@ pub(crate) struct Workload {
 
 pub(crate) enum Part {
     Comparison(Comparison),
-    /// What is not acquired and released in a loop.
+    /// What is not acquired and released in a loop, on a store of this kind.
+    On(On, fn(&Store, Pace) -> Result<Report>),
+    /// And what starts its own.
     Other(fn(Pace) -> Result<Report>),
 }
 
@@ -151,7 +153,7 @@ pub(crate) const TABLE: &[Workload] = &[
     Workload { id: "U1d", parts: |pace| dropped(1, 1.4, pace) },
     Workload { id: "U64d", parts: |pace| dropped(64, 1.0, pace) },
     Workload { id: "T", parts: by_tasks },
-    Workload { id: "S", parts: |_| vec![Part::Other(batches::by_size)] },
+    Workload { id: "S", parts: |_| vec![Part::On(On::Redis, batches::by_size)] },
     Workload {
         id: "S64",
         parts: |pace| {
@@ -259,8 +261,8 @@ pub(crate) const TABLE: &[Workload] = &[
             )
         },
     },
-    Workload { id: "Q-down", parts: |_| vec![Part::Other(two_down::two_down)] },
-    Workload { id: "R100k", parts: |_| vec![Part::Other(renewals::hundred_thousand)] },
+    Workload { id: "Q-down", parts: |_| vec![Part::On(On::FiveNodes, two_down::two_down)] },
+    Workload { id: "R100k", parts: |_| vec![Part::On(On::Redis, renewals::hundred_thousand)] },
     Workload {
         id: "F1",
         parts: |pace| {
@@ -272,7 +274,7 @@ pub(crate) const TABLE: &[Workload] = &[
             vec![Part::Comparison(files), Part::Other(program::beside_flock)]
         },
     },
-    Workload { id: "C", parts: |_| vec![Part::Other(growth::growth)] },
+    Workload { id: "C", parts: |_| vec![Part::On(On::Redis, growth::growth)] },
     Workload {
         id: "M1",
         parts: |pace| {

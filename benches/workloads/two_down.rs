@@ -7,16 +7,12 @@ use crate::load::Result;
 use crate::log::{P50, P99, PER_SECOND};
 use crate::pace::Pace;
 use crate::report::Report;
-use crate::servers::{On, Store};
+use crate::servers::Store;
 
 const OURS: &str = "redlock, fenced";
 
 /// Workload Q-down.
-pub(crate) fn two_down(pace: Pace) -> Result<Report> {
-    let nodes = match Store::start(On::FiveNodes)? {
-        Ok(nodes) => nodes,
-        Err(why) => return Ok(Report::absent("Q-down", &why)),
-    };
+pub(crate) fn two_down(nodes: &Store, pace: Pace) -> Result<Report> {
     let job = || Job::of(nodes.locks(Kind::Redlock), Shape::own_keys(1));
     let (all_up, two_stopped) = (job(), job());
     let sides = vec![
