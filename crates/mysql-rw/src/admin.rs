@@ -1,8 +1,8 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use leasehold_core::{Cursor, Error, ErrorKind, FencingToken, Holder, Holders, LockKey, Mode, Page, Result};
-use leasehold_mysql::{Columns, RangeScan, Step, Sweep, Value, named};
+use leasehold_core::{Cursor, Error, ErrorKind, FencingToken, Holder, Holders, LockKey, Mode, OwnerId, Page, Result};
+use leasehold_mysql::{Columns, RangeScan, Row, Step, Sweep, Value, named};
 
 use crate::sql::Statements;
 use crate::store::Store;
@@ -46,32 +46,37 @@ pub(crate) async fn list(store: &Store, prefix: &str, after: Option<&Cursor>) ->
     }
 }
 
-/// Releases the writer that is seen, and the reader that it may be about to become, or the readers that are seen. If the key changes
-/// hands in between, looks again.
+/// Releases the writer or the readers that are seen, and answers whom it has ended. If the key changes hands in between, looks again.
 pub(crate) async fn force_release(store: &Store, key: &LockKey, only: Option<u64>) -> Result<Holders> {
     for _ in 0..ATTEMPTS {
-        let seen = inspect(store, key).await?;
-        let seen = Holders::new(key, seen.holders.into_iter().filter(|holder| is_meant(holder, only)).collect());
-        let epochs = || seen.holders.iter().filter_map(|holder| holder.token).map(FencingToken::epoch);
-        let (Some(mut oldest), Some(mut newest)) = (epochs().min(), epochs().max()) else { return Ok(seen) };
-        let name = ("name", store.name(key));
-        let release = |statement, params| store.sessions.run(Step::new("force-release", statement), params);
-        let writes = seen.holders.iter().any(|holder| holder.mode == Mode::Exclusive);
-        if writes {
-            let params = named([name.clone(), ("written", Value::UInt(newest))]);
-            let reply = release(&store.statements.force_release_writer, params).await?;
-            if reply.affected == 0 {
-                // It has become a reader, with another epoch, or has gone.
-                continue;
-            }
-            (oldest, newest) = (0, reply.id);
-        }
-        let readers = named([name, ("oldest", Value::UInt(oldest)), ("newest", Value::UInt(newest))]);
-        if release(&store.statements.force_release_readers, readers).await?.affected > 0 || writes {
-            return Ok(seen);
+        let mut meant = inspect(store, key).await?;
+        meant.holders.retain(|holder| is_meant(holder, only));
+        let epochs = || meant.holders.iter().filter_map(|holder| holder.token).map(FencingToken::epoch);
+        let (Some(oldest), Some(newest)) = (epochs().min(), epochs().max()) else { return Ok(meant) };
+        let ended = if meant.holders.iter().any(|holder| holder.mode == Mode::Exclusive) {
+            let params = named([("name", store.name(key)), ("written", Value::UInt(newest))]);
+            let step = Step::new("force-release", &store.statements.force_release_writer);
+            if store.sessions.run(step, params).await?.affected > 0 { meant.holders } else { Vec::new() }
+        } else {
+            end_readers(store, key, oldest, newest).await?
+        };
+        if !ended.is_empty() {
+            return Ok(Holders::new(key, ended));
         }
     }
     Err(Error::new(ErrorKind::Unavailable, "force-release").detail("it changes hands too fast"))
+}
+
+/// Ends the readers whose epochs are from `oldest` to `newest`, and answers them: of two forced releases at one moment, both have
+/// seen a reader, and one has ended it.
+async fn end_readers(store: &Store, key: &LockKey, oldest: u64, newest: u64) -> Result<Vec<Holder>> {
+    let (name, by) = (("name", store.name(key)), ("by", Value::from(OwnerId::random().as_bytes())));
+    let (oldest, newest) = (("oldest", Value::UInt(oldest)), ("newest", Value::UInt(newest)));
+    let step = |statement| Step::new("force-release", statement).repeatable();
+    let params = named([name.clone(), by.clone(), oldest, newest]);
+    store.sessions.run(step(&store.statements.force_release_readers), params).await?;
+    let reply = store.sessions.run(step(&store.statements.force_released_readers), named([name, by])).await?;
+    Ok(holders(store, &reply.rows)?.remove(key).unwrap_or_default())
 }
 
 /// Whether this grant is to be ended: `only` is the epoch of the one that is, if not all are.
@@ -98,8 +103,13 @@ pub(crate) async fn gc(store: &Store, older_than: Duration) -> Result<u64> {
 async fn holders_within(store: &Store, from: Vec<u8>, to: Vec<u8>) -> Result<BTreeMap<LockKey, Vec<Holder>>> {
     let range = named([("from", Value::Bytes(from)), ("to", Value::Bytes(to))]);
     let reply = store.sessions.run(Step::new("inspect", &store.statements.inspect).repeatable(), range).await?;
+    holders(store, &reply.rows)
+}
+
+/// The holders of each key, from the rows of `inspect.sql`.
+fn holders(store: &Store, rows: &[Row]) -> Result<BTreeMap<LockKey, Vec<Holder>>> {
     let mut held: BTreeMap<_, Vec<_>> = BTreeMap::new();
-    for row in &reply.rows {
+    for row in rows {
         let mut columns = Columns::of(row, "inspect");
         let name = columns.bytes()?;
         let mode = if columns.number()? == 1 { Mode::Exclusive } else { Mode::Shared };
@@ -110,10 +120,6 @@ async fn holders_within(store: &Store, from: Vec<u8>, to: Vec<u8>) -> Result<BTr
         if let Some(key) = store.namespace.key_of(&name) {
             held.entry(key).or_default().push(holder);
         }
-    }
-    for holders in held.values_mut().filter(|holders| holders.iter().any(|holder| holder.mode == Mode::Exclusive)) {
-        // A reader beside a writer is the one that the writer is about to become.
-        holders.retain(|holder| holder.mode == Mode::Exclusive);
     }
     Ok(held)
 }

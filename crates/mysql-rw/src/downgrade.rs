@@ -1,33 +1,35 @@
-use leasehold_core::{Attempt, Claim, Error, ErrorKind, GrantRef, Result};
-use leasehold_mysql::{Step, Value, named};
+use leasehold_core::{Attempt, Claim, GrantRef, Result};
+use leasehold_mysql::{Step, Value, micros, named, text};
 
-use crate::readers::admit;
-use crate::release::release_reader;
 use crate::store::Store;
 
-/// Makes a reader of a writer. Draws an epoch, adds the row of the reader, and only then releases the writer: wherever
-/// that breaks off, one of the two keeps all other writers out.
+/// Makes a reader of a writer. Draws an epoch and adds a row for the reader, which holds nothing yet; then one statement frees the
+/// key and gives the reader its lease.
 pub(crate) async fn downgrade(store: &Store, writer: &GrantRef, claim: &Claim) -> Result<Attempt> {
     let lost = Ok(Attempt::Busy { retry_in: None });
     let Some(written) = writer.epoch else { return lost };
-    let (name, owner) = (("name", store.name(&claim.key)), Value::from(writer.owner.as_bytes()));
+    let (name, owner) = (("name", store.name(&claim.key)), ("owner", claim.owner.as_bytes().into()));
+    let ttl = ("ttl", micros(claim.ttl));
+    let writer = ("writer", Value::from(writer.owner.as_bytes()));
     let step = |statement| Step::new("downgrade", statement);
-    let params = named([name.clone(), ("writer", owner.clone()), ("written", Value::UInt(written))]);
-    let drawn = store.sessions.run(step(&store.statements.downgrade).repeatable(), params).await?.id;
-    if drawn == 0 {
+    let params = named([name.clone(), writer.clone(), ("written", Value::UInt(written))]);
+    let epoch = store.sessions.run(step(&store.statements.downgrade_epoch).repeatable(), params).await?.id;
+    if epoch == 0 {
         return lost;
     }
-    let Attempt::Granted { epoch } = admit(store, "downgrade", claim, owner.clone(), drawn).await? else {
-        return lost;
-    };
-    // The reader holds now, so every failure from here on is one with an unknown outcome: the engine releases the reader.
-    let in_doubt = |failed: Error| Error::new(ErrorKind::Indeterminate, "downgrade").detail(failed.to_string());
-    let params = named([name, ("owner", owner)]);
-    let released = store.sessions.run(step(&store.statements.release_writer), params).await.map_err(in_doubt)?;
-    if released.affected == 0 {
-        // The writer was released by force meanwhile, or its lease ran out.
-        release_reader(store, &claim.grant(epoch)).await.map_err(in_doubt)?;
-        return lost;
+    let (label, reason) = (text(claim.label.as_deref()), text(claim.reason.as_deref()));
+    let params = named([
+        name.clone(),
+        owner.clone(),
+        ("epoch", Value::UInt(epoch)),
+        ttl.clone(),
+        ("label", label),
+        ("reason", reason),
+    ]);
+    store.sessions.run(step(&store.statements.downgrade_reader).repeatable(), params).await?;
+    let params = named([name, writer, owner, ttl]);
+    match store.sessions.run(step(&store.statements.downgrade), params).await?.affected {
+        0 => lost,
+        _ => Ok(Attempt::Granted { epoch: Some(epoch) }),
     }
-    Ok(Attempt::Granted { epoch })
 }

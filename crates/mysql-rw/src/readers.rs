@@ -12,7 +12,7 @@ pub(crate) async fn try_acquire_reader(store: &Store, claim: &Claim) -> Result<A
     // round of waiting.
     for _ in 0..2 {
         let attempt = match draw_epoch(store, claim).await? {
-            Attempt::Granted { epoch: Some(epoch) } => admit(store, "acquire", claim, Value::NULL, epoch).await?,
+            Attempt::Granted { epoch: Some(epoch) } => admit(store, claim, epoch).await?,
             busy => return Ok(busy),
         };
         if attempt != (Attempt::Busy { retry_in: None }) {
@@ -22,28 +22,21 @@ pub(crate) async fn try_acquire_reader(store: &Store, claim: &Claim) -> Result<A
     Ok(Attempt::Busy { retry_in: None })
 }
 
-/// Adds the row of a reader with this epoch. `writer` is NULL, or the owner of the writer that becomes this reader.
-pub(crate) async fn admit(
-    store: &Store,
-    operation: &'static str,
-    claim: &Claim,
-    writer: Value,
-    epoch: u64,
-) -> Result<Attempt> {
+/// Adds the row of a reader with this epoch.
+async fn admit(store: &Store, claim: &Claim, epoch: u64) -> Result<Attempt> {
     let params = named([
         ("name", store.name(&claim.key)),
-        ("writer", writer),
         ("owner", claim.owner.as_bytes().into()),
         ("epoch", Value::UInt(epoch)),
         ("ttl", micros(claim.ttl)),
         ("label", text(claim.label.as_deref())),
         ("reason", text(claim.reason.as_deref())),
     ]);
-    let step = Step::new(operation, &store.statements.try_acquire_reader).repeatable();
+    let step = Step::new("acquire", &store.statements.try_acquire_reader).repeatable();
     let reply = store.sessions.run(step, params).await?;
     match reply.id {
         // A writer may have come since the first sending added the row.
-        0 if reply.repeated => Err(Error::new(ErrorKind::Indeterminate, operation).detail("it was sent twice")),
+        0 if reply.repeated => Err(Error::new(ErrorKind::Indeterminate, "acquire").detail("it was sent twice")),
         0 => Ok(Attempt::Busy { retry_in: None }),
         epoch => Ok(Attempt::Granted { epoch: Some(epoch) }),
     }

@@ -17,7 +17,7 @@ pub(crate) async fn release_writer(store: &Store, grant: &GrantRef) -> Result<Le
 }
 
 /// Deletes the row of a reader, also if the reader has lost its lease.
-pub(crate) async fn release_reader(store: &Store, grant: &GrantRef) -> Result<LeaseStatus> {
+async fn release_reader(store: &Store, grant: &GrantRef) -> Result<LeaseStatus> {
     let params = named([("name", store.name(&grant.key)), ("owner", grant.owner.as_bytes().into())]);
     let step = Step::new("release", &store.statements.release_reader);
     if store.sessions.run(step, params.clone()).await?.affected > 0 {

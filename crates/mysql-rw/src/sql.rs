@@ -26,10 +26,11 @@ pub(crate) const LOCKS: TableSchema = TableSchema {
     primary_key: &["name"],
 };
 
-/// The table of readers. A reader has a row for as long as it holds.
+/// The table of readers. A reader has a row for as long as it holds, and, after a forced release, until its lease is over; `forced`
+/// says by which one, or is the reader's own id before a downgrade is done.
 pub(crate) const READERS: TableSchema = TableSchema {
     name: "leasehold mysql-rw readers",
-    version: 3,
+    version: 4,
     columns: &[
         Column { name: "name", kind: ColumnType::Bytes(Namespace::MAX_NAME), optional: false },
         Column { name: "owner", kind: ColumnType::Binary(16), optional: false },
@@ -38,7 +39,7 @@ pub(crate) const READERS: TableSchema = TableSchema {
         Column { name: "acquired_at", kind: ColumnType::Moment, optional: false },
         Column { name: "label", kind: ColumnType::Bytes(1024), optional: true },
         Column { name: "reason", kind: ColumnType::Bytes(1024), optional: true },
-        Column { name: "forced", kind: ColumnType::Flag, optional: false },
+        Column { name: "forced", kind: ColumnType::Binary(16), optional: true },
     ],
     primary_key: &["name", "owner"],
 };
@@ -47,8 +48,8 @@ statements! {
     /// The statements about one pair of tables, each from the file of its name in `sql/`.
     Statements(locks, readers):
         create_row, try_acquire_writer, try_acquire_writer_batch, read_keys, claimed, count_readers, delete_expired_readers, mark_waiting_writer, renew_writers,
-        take_over_writer, writer_status, release_writer, release_writer_batch, released_writers, force_release_writer, draw_epochs, try_acquire_reader, downgrade,
-        renew_readers, take_over_reader, reader_status, release_reader, delete_reader, force_release_readers, inspect,
+        take_over_writer, writer_status, release_writer, release_writer_batch, released_writers, force_release_writer, draw_epochs, try_acquire_reader, downgrade_epoch, downgrade_reader, downgrade,
+        renew_readers, take_over_reader, reader_status, release_reader, delete_reader, force_release_readers, force_released_readers, inspect,
         chunk_end_locks, chunk_end_readers, list, gc_find_readers, gc_delete_readers, gc_find_locks, gc_delete_locks,
 }
 

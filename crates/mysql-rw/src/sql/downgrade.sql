@@ -1,6 +1,9 @@
--- Proves: this writer still held the key. Draws one epoch for the reader that it becomes.
--- In: :name, :writer, :written (its epoch). Out, in the OK packet (LAST_INSERT_ID): the epoch, or zero if the writer does not
--- hold the key. It may be one more ahead of the clock than that of a claim may be: the next claim waits for the clock.
-UPDATE {locks}
-SET epoch = LAST_INSERT_ID(GREATEST(epoch + 1, {clock}))
-WHERE name = :name AND writer = :writer AND written = :written AND waiting IS NULL AND writer_expires_at > UTC_TIMESTAMP(6)
+-- Proves: this writer still held the key. Frees the key and makes a holder of its reader, at one moment: in two, others would see
+-- both, or find a reader of a writer that was released in between.
+-- In: :name, :writer, :owner (of the reader), :ttl (microseconds). Out: changed rows, or none if the writer does not hold the key.
+-- The row of the key is locked first, as by claims and admissions.
+UPDATE {locks} AS l STRAIGHT_JOIN {readers} AS r
+SET l.writer = NULL,
+  r.forced = NULL, r.expires_at = UTC_TIMESTAMP(6) + INTERVAL :ttl MICROSECOND, r.acquired_at = UTC_TIMESTAMP(6)
+WHERE l.name = :name AND l.writer = :writer AND l.waiting IS NULL AND l.writer_expires_at > UTC_TIMESTAMP(6)
+  AND r.name = :name AND r.owner = :owner AND r.forced = :owner

@@ -8,4 +8,4 @@ WHERE name >= :from AND name <= :to
 UNION ALL
 SELECT name, 0, epoch, TIMESTAMPDIFF(MICROSECOND, UTC_TIMESTAMP(6), expires_at) AS remains, label, reason
 FROM {readers}
-WHERE name >= :from AND name <= :to AND forced = 0 AND expires_at > UTC_TIMESTAMP(6)
+WHERE name >= :from AND name <= :to AND forced IS NULL AND expires_at > UTC_TIMESTAMP(6)

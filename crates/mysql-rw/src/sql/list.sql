@@ -6,5 +6,5 @@ WHERE name >= :from AND name < :to AND name > :after AND name <= :upto
 UNION
 SELECT name FROM {readers}
 WHERE name >= :from AND name < :to AND name > :after AND name <= :upto
-  AND forced = 0 AND expires_at > UTC_TIMESTAMP(6)
+  AND forced IS NULL AND expires_at > UTC_TIMESTAMP(6)
 ORDER BY name LIMIT 101

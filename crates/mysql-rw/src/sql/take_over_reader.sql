@@ -2,4 +2,4 @@
 -- In: :name, :owner (the old one), :epoch, :new_owner, :ttl (microseconds). Out: one changed row, or none.
 UPDATE {readers} FORCE INDEX (PRIMARY)
 SET owner = :new_owner, expires_at = GREATEST(expires_at, UTC_TIMESTAMP(6) + INTERVAL :ttl MICROSECOND)
-WHERE name = :name AND owner = :owner AND epoch = :epoch AND forced = 0 AND expires_at > UTC_TIMESTAMP(6)
+WHERE name = :name AND owner = :owner AND epoch = :epoch AND forced IS NULL AND expires_at > UTC_TIMESTAMP(6)

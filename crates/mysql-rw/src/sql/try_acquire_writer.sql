@@ -13,7 +13,7 @@ SET
     WHEN (writer IS NULL OR writer_expires_at <= UTC_TIMESTAMP(6)) AND readers_turn_until <= UTC_TIMESTAMP(6)
       OR writer IS NOT NULL AND COALESCE(waiting = :client, 0)
       THEN IF(EXISTS(
-        SELECT 1 FROM {readers} AS r WHERE r.name = l.name AND r.forced = 0 AND r.expires_at > UTC_TIMESTAMP(6)
+        SELECT 1 FROM {readers} AS r WHERE r.name = l.name AND r.forced IS NULL AND r.expires_at > UTC_TIMESTAMP(6)
       ), IF(:waits, 2, 0), IF(epoch + 1 BETWEEN {clock} + 17 AND {clock} + 16016, 4, 1))
     ELSE 0
   END,

@@ -41,7 +41,7 @@ async fn filled(server: &Server, others: u64, held: &Held) -> Conn {
     for statement in [
         format!("INSERT INTO leasehold_rw SELECT {name}, {idle} FROM seq_1_to_{others}"),
         format!(
-            "INSERT INTO leasehold_rw_readers SELECT {name}, UNHEX(MD5(seq)), {reader}, seq % 1000 != 1 FROM seq_1_to_{others}"
+            "INSERT INTO leasehold_rw_readers SELECT {name}, UNHEX(MD5(seq)), {reader}, IF(seq % 1000 != 1, REPEAT('f', 16), NULL) FROM seq_1_to_{others}"
         ),
     ] {
         session.query_drop(statement).await.unwrap();
@@ -60,10 +60,13 @@ async fn filled(server: &Server, others: u64, held: &Held) -> Conn {
         let delete = "DELETE FROM leasehold_rw_readers WHERE name = ?";
         session.exec_drop(delete, (cost::name_of(key),)).await.unwrap();
     }
-    session.exec_batch(format!("INSERT INTO leasehold_rw_readers VALUES (?, ?, {reader}, 0)"), readers).await.unwrap();
-    for change in ["expires_at = '2000-01-01'", "forced = 1"] {
+    session
+        .exec_batch(format!("INSERT INTO leasehold_rw_readers VALUES (?, ?, {reader}, NULL)"), readers)
+        .await
+        .unwrap();
+    for change in ["expires_at = '2000-01-01'", "forced = REPEAT('f', 16)"] {
         let one = format!(
-            "UPDATE leasehold_rw_readers SET {change} WHERE name = ? AND forced = 0 AND expires_at > '2001-01-01' LIMIT 1"
+            "UPDATE leasehold_rw_readers SET {change} WHERE name = ? AND forced IS NULL AND expires_at > '2001-01-01' LIMIT 1"
         );
         session.exec_drop(one, (cost::name_of(READ),)).await.unwrap();
     }
@@ -150,7 +153,7 @@ fn trials(name: &str, text: &str, statements: &Statements, held: &Held) -> Vec<T
     let (ours, reader, stranger) = (owner(held.writers[0].1), owner(held.crowd[0].1), owner(OwnerId::random()));
     let params = |owner: &Value| {
         let owner = [("owner", owner.clone()), ("writer", owner.clone()), ("client", owner.clone())];
-        let rest: [(&str, Value); 9] = [
+        let rest: [(&str, Value); 10] = [
             ("epoch", 1000.into()),
             ("ttl", 60_000_000.into()),
             ("count", 3.into()),
@@ -159,6 +162,7 @@ fn trials(name: &str, text: &str, statements: &Statements, held: &Held) -> Vec<T
             ("written", 1000.into()),
             ("oldest", 0.into()),
             ("newest", 1_000_000.into()),
+            ("by", OwnerId::random().as_bytes().into()),
             ("new_owner", OwnerId::random().as_bytes().into()),
         ];
         [&owner[..], &rest, &[("label", Value::NULL), ("reason", Value::NULL)]].concat()
@@ -185,25 +189,23 @@ fn trials(name: &str, text: &str, statements: &Statements, held: &Held) -> Vec<T
         | "release_writer"
         | "force_release_writer"
         | "draw_epochs"
-        | "downgrade"
+        | "downgrade_epoch"
+        | "downgrade_reader"
         | "release_reader"
         | "delete_reader" => each_key(Cost::new(1, 1)),
+        // The row of the key, and the row of the reader.
+        "downgrade" => each_key(Cost::new(2, 2)),
         // The row of the reader, and the row that replaces it, because the owner is part of the key.
         "take_over_reader" => each_key(Cost::new(2, 3)),
         "try_acquire_reader" => {
-            let admission = |writer: &Value| {
-                let drawn = [("writer", writer.clone()), ("epoch", 1001.into())];
-                let rest = params(&reader).into_iter().filter(|(name, _)| !["writer", "epoch"].contains(name));
-                drawn.into_iter().chain(rest).collect::<Vec<_>>()
-            };
-            let writers = [Value::NULL, ours.clone(), stranger.clone()];
+            let rest = params(&reader).into_iter().filter(|(name, _)| *name != "epoch");
+            let admission: Vec<_> = rest.chain([("epoch", 1001.into())]).collect();
             // The row of the key, and the row of the reader where it asks again.
-            let trial = |writer: &Value| cost::one_row(text, &ALL, &admission(writer), Cost::new(2, 2));
-            writers.iter().flat_map(trial).collect()
+            cost::one_row(text, &ALL, &admission, Cost::new(2, 2))
         }
         // The statement looks for a living reader, which REPEATABLE READ locks, with the dead ones before it.
         "try_acquire_writer" => each_reader(2, |_| 1, |readers| 1 + readers.min(FEW)),
-        "count_readers" => each_reader(2, |_| 0, |_| 0),
+        "count_readers" | "force_released_readers" => each_reader(2, |_| 0, |_| 0),
         "delete_expired_readers" | "force_release_readers" => each_reader(1, |readers| readers, |_| 2),
         "renew_writers" => cost::batches(&held.writers, true, |leases| statements.writers().renew_statement(leases)),
         "renew_readers" => [&held.readers, &held.crowd]

@@ -228,7 +228,7 @@ async fn a_cancelled_read_that_commits_later_leaves_no_reader() {
 }
 
 #[test(server)]
-async fn a_writer_whose_downgrade_is_repeated_is_granted_only_with_a_lease() {
+async fn a_reader_whose_admission_is_repeated_is_granted_only_with_a_lease() {
     let server = Server::needed(&[]).await;
     MysqlRw::migrate(&server.url()).await.unwrap();
     let store = MysqlRw::builder().url(server.url()).backend().await.unwrap();
@@ -236,16 +236,17 @@ async fn a_writer_whose_downgrade_is_repeated_is_granted_only_with_a_lease() {
     let admit = Statements::new(&table, &readers_of(&table).unwrap()).try_acquire_reader;
     let mut session = server.session().await.unwrap();
     session.query_drop("USE leasehold").await.unwrap();
-    for (key, meanwhile) in [("held", "epoch = epoch"), ("over", "expires_at = '2000-01-01'"), ("forced", "forced = 1")]
+    for (key, meanwhile) in
+        [("held", "epoch = epoch"), ("over", "expires_at = '2000-01-01'"), ("forced", "forced = REPEAT('f', 16)")]
     {
         let (writer, reader) = (claim(key, Duration::from_secs(60)), OwnerId::random());
         let Attempt::Granted { epoch: Some(written) } = store.try_acquire(&writer).await.unwrap() else {
             panic!("it is free")
         };
+        store.release(&writer.grant(Some(written))).await.unwrap();
         let admission = |drawn, ttl| {
             named([
                 ("name", Value::Bytes(cost::name_of(key))),
-                ("writer", writer.owner.as_bytes().into()),
                 ("owner", reader.as_bytes().into()),
                 ("epoch", Value::UInt(drawn)),
                 ("ttl", Value::UInt(ttl)),
@@ -259,7 +260,7 @@ async fn a_writer_whose_downgrade_is_repeated_is_granted_only_with_a_lease() {
         session.exec_drop(change, (cost::name_of(key),)).await.unwrap();
         session.exec_drop(&admit, admission(written + 2, 3_600_000_000)).await.unwrap();
         let answered = session.last_insert_id();
-        let row = "SELECT epoch, forced, TIMESTAMPDIFF(MINUTE, UTC_TIMESTAMP(6), expires_at) \
+        let row = "SELECT epoch, forced IS NOT NULL, TIMESTAMPDIFF(MINUTE, UTC_TIMESTAMP(6), expires_at) \
                    FROM leasehold_rw_readers WHERE name = ?";
         let row: Option<(u64, bool, i64)> = session.exec_first(row, (cost::name_of(key),)).await.unwrap();
         let (epoch, forced, minutes) = row.unwrap();

@@ -47,7 +47,7 @@ impl Subject for Rw {
             format!(
                 "INSERT INTO leasehold.leasehold_rw_readers SELECT {name}, UNHEX(MD5(seq)), 1000, \
                  UTC_TIMESTAMP(6) + INTERVAL IF(seq % {each} = 2, -9, IF(seq % {each} = 1, 1, 0)) DAY, \
-                 UTC_TIMESTAMP(6), NULL, NULL, 0 FROM leasehold.seq_{half}_to_{rows}"
+                 UTC_TIMESTAMP(6), NULL, NULL, NULL FROM leasehold.seq_{half}_to_{rows}"
             ),
         ]
     }
