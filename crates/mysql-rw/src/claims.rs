@@ -2,7 +2,7 @@ use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 use std::time::Duration;
 
-use leasehold_core::{Attempt, Claim, Error, ErrorKind, OwnerId, Result};
+use leasehold_core::{Attempt, Claim, Error, ErrorKind, LeaseStatus, OwnerId, Result};
 use leasehold_mysql::{
     Answers, Apart, BoxFuture, Columns, GroupCommit, NamedClaim, Operations, Params, Releases, Row, Sessions, Step,
     Value, batch, claim_again, claim_row, micros, named, text,
@@ -43,18 +43,10 @@ impl Claims {
             ("reason", text(claim.reason.as_deref())),
         ]);
         let statement = &self.statements.try_acquire_writer;
-        for _ in 0..2 {
-            match answer(&run_on_row(&self.sessions, &self.statements, statement, name, params.clone()).await?)? {
-                busy @ Attempt::Busy { .. } => return Ok(busy),
-                granted => {
-                    if let Some(attempt) = self.drain_or_give_up(name, claim, granted).await? {
-                        return Ok(attempt);
-                    }
-                }
-            }
-            // Somebody has ended the claim by force before it was a grant: nobody may be in the way.
+        match answer(&run_on_row(&self.sessions, &self.statements, statement, name, params).await?)? {
+            busy @ Attempt::Busy { .. } => Ok(busy),
+            granted => self.drain_or_give_up(name, claim, granted).await,
         }
-        Ok(Attempt::Busy { retry_in: None })
     }
 
     /// Claims the keys that nobody seems to read. A key that is read is left to a claim of its own, which knows how to wait for
@@ -100,7 +92,7 @@ impl Claims {
 
     /// Drains the readers. A claim whose drain failed would keep everybody out for the whole of its lease: it is released,
     /// or, if that fails too, the outcome is reported as unknown, so that the engine releases the claim later.
-    async fn drain_or_give_up(&self, name: &[u8], claim: &Claim, granted: Attempt) -> Result<Option<Attempt>> {
+    async fn drain_or_give_up(&self, name: &[u8], claim: &Claim, granted: Attempt) -> Result<Attempt> {
         let failed = match self.drain(name, claim, granted).await {
             Ok(attempt) => return Ok(attempt),
             Err(failed) => failed,
@@ -112,8 +104,8 @@ impl Claims {
     }
 
     /// Looks for readers after a claim. Those whose lease ran out are deleted. If others are left, the claim becomes the mark
-    /// of a waiting writer, or is released if its owner does not wait. `None`: this writer has lost its claim.
-    async fn drain(&self, name: &[u8], claim: &Claim, granted: Attempt) -> Result<Option<Attempt>> {
+    /// of a waiting writer, or is released if its owner does not wait.
+    async fn drain(&self, name: &[u8], claim: &Claim, granted: Attempt) -> Result<Attempt> {
         let named_row = || ("name", Value::Bytes(name.to_vec()));
         let mut left = self.count_readers(name, claim).await?;
         if left.as_ref().is_some_and(|left| left.expired > 0) {
@@ -122,8 +114,14 @@ impl Claims {
             left = self.count_readers(name, claim).await?;
         }
         match left {
-            Some(ReadersLeft { readers: 0, .. }) => return Ok(Some(granted)),
-            None => return Ok(None),
+            Some(ReadersLeft { readers: 0, .. }) => return Ok(granted),
+            // This writer has lost its claim. To a forced release it was the holder, and is what it has named.
+            None => {
+                let status = self.statements.writers().why_not_released(&self.sessions, name.to_vec(), claim.owner);
+                if status.await? == LeaseStatus::ForceReleased {
+                    return Ok(granted);
+                }
+            }
             Some(_) if claim.waits => {
                 let (owner, client) = (claim.owner.as_bytes().into(), self.client.as_bytes().into());
                 let params = named([named_row(), ("owner", owner), ("client", client)]);
@@ -134,7 +132,7 @@ impl Claims {
                 self.releases.run((name.to_vec(), claim.owner)).await?;
             }
         }
-        Ok(Some(Attempt::Busy { retry_in: None }))
+        Ok(Attempt::Busy { retry_in: None })
     }
 
     /// Counts the readers of a key. `None`: the writer has lost its claim.
