@@ -114,6 +114,7 @@ impl<B: Backend> Engine<B> {
             reentrant: capabilities.has(Capability::Reentrancy),
             leased: capabilities.has(Capability::Lease),
             queues: capabilities.has(Capability::Queue),
+            marks: capabilities.has(Capability::WriterIntent) && !capabilities.has(Capability::Queue),
             notifies: backend.notifications().is_some(),
             answers_within: backend.answers_within(),
             batch: backend.renewal_batch(),

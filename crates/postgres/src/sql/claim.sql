@@ -93,9 +93,9 @@ BEGIN
       SELECT max(r.expires_at) INTO until FROM {schema}.readers AS r WHERE r.name = l.name AND NOT r.forced;
       IF until IS NULL THEN
         l.has_readers := false;
-        until := greatest(l.readers_turn_until, CASE WHEN l.waiting <> client THEN l.writer_waits_until END);
-      ELSIF waits[i] AND l.readers_turn_until <= moment AND (l.waiting = client OR l.writer_waits_until <= moment) THEN
-        l.waiting := client;
+        until := greatest(l.readers_turn_until, CASE WHEN substr(l.waiting, 1, 16) <> client THEN l.writer_waits_until END);
+      ELSIF waits[i] AND l.readers_turn_until <= moment AND (substr(l.waiting, 1, 16) = client OR l.writer_waits_until <= moment) THEN
+        l.waiting := client || owners[i];
         l.writer_waits_until := moment + interval '1500 milliseconds';
       END IF;
     END IF;

@@ -44,6 +44,12 @@ BEGIN
       RETURN NEXT 1;
       CONTINUE;
     END IF;
+    -- The mark of a waiting writer, by the owner of its last claim: nobody of its locker waits any more.
+    IF substr(l.waiting, 17) = owners[i] THEN
+      l.waiting := NULL;
+      l.writer_waits_until := '-infinity';
+      PERFORM {schema}.store(l), {schema}.wake(l);
+    END IF;
     DELETE FROM {schema}.readers AS r
     WHERE r.name = names[i] AND r.owner = owners[i] AND NOT r.forced AND r.expires_at > moment;
     IF FOUND THEN

@@ -11,7 +11,10 @@ use super::pending::{PendingClaim, Phase, QueuePosition};
 use super::step::Step;
 use super::waiter::{Changes, LastAnswer};
 use crate::clock::Moment;
-use crate::{Attempt, Claim, Error, ErrorKind, LossReason, Result, SessionId};
+use crate::{Attempt, Claim, Error, ErrorKind, GrantRef, LossReason, Mode, Result, SessionId};
+
+/// For how long it is tried to take the mark of a waiting writer back. No store keeps one for longer.
+const MARK: Duration = Duration::from_secs(2);
 
 impl<W: Clone, L: LeaseCell> Key<W, L> {
     /// Sends a claim for this waiter. The owner id of its last claim is used again as long as the store may have something
@@ -47,6 +50,9 @@ impl<W: Clone, L: LeaseCell> Key<W, L> {
             reason: claim.options.reason.clone(),
             lost: self.store.lost_epoch(claim.member),
         };
+        if step.traits(claim.member).marks && sent.waits && sent.mode == Mode::Exclusive {
+            self.store.mark = Some((claim.member, claim.owner));
+        }
         step.begin(claim.member);
         step.send_by(claim.member, Request::Claim(request, sent), for_waiter, alone);
         self.store.claims.push(claim);
@@ -89,6 +95,7 @@ impl<W: Clone, L: LeaseCell> Key<W, L> {
                 None => self.failed(step, claim, error),
             },
         }
+        self.take_back_mark(step);
         self.advance(step);
     }
 
@@ -225,6 +232,19 @@ impl<W: Clone, L: LeaseCell> Key<W, L> {
         if let Some(index) = for_waiter.and_then(|for_waiter| self.queue.index(for_waiter)) {
             let waiter = &mut self.queue.waiters[index];
             waiter.next_claim_at = step.now.plus(waiter.failing.next(step.random, None));
+        }
+    }
+
+    /// Takes back the mark of waiting writers, once none of them waits here any more: it would keep a free key from others for as
+    /// long as it lasts.
+    pub(super) fn take_back_mark(&mut self, step: &mut Step<'_, W, L>) {
+        let Some((member, owner)) = self.store.mark else { return };
+        let waits = self.queue.waiters.iter().any(|waiter| waiter.mode == Mode::Exclusive && !waiter.is_try);
+        let asks = self.store.claims.iter().any(|claim| claim.owner == owner && claim.is_under_way());
+        if !waits && !asks {
+            self.store.mark = None;
+            let grant = GrantRef { key: self.name.clone(), owner, mode: Mode::Exclusive, epoch: None };
+            self.release(step, member, grant, MARK, false, None);
         }
     }
 

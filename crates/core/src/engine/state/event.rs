@@ -273,6 +273,8 @@ pub(crate) struct Traits {
     pub(crate) leased: bool,
     /// Whether the store has a queue, so that no waiter polls.
     pub(crate) queues: bool,
+    /// Whether a writer that waits leaves a mark in the store, without a place in a queue.
+    pub(crate) marks: bool,
     /// Whether the backend has notifications.
     pub(crate) notifies: bool,
     /// The longest time for an answer, while the runtime that carries the request is driven.

@@ -17,6 +17,10 @@ impl<W: Clone, L: LeaseCell> Key<W, L> {
         epoch: Option<u64>,
         first: Option<FirstLease>,
     ) {
+        if claim.mode == Mode::Exclusive {
+            // Its mark became the grant: to take it back would release the key.
+            self.store.mark = None;
+        }
         let grant = claim.grant(&self.name, epoch);
         let ttl = claim.options.ttl;
         if let Some(error) = self.objection(step, &claim, epoch, first) {

@@ -1,10 +1,11 @@
 //! What is known of one key in the store.
 
+use super::event::Member;
 use super::pending::{LostEpoch, PendingClaim, PendingRelease, PendingTakeOver};
 use super::subscription::Subscription;
 use super::waiter::{Changes, LastAnswer};
-use crate::SessionId;
 use crate::clock::Moment;
+use crate::{OwnerId, SessionId};
 
 /// What is known of a key in the store: what was asked there, and what was answered.
 #[derive(Clone, Debug)]
@@ -14,6 +15,8 @@ pub(super) struct InStore<W> {
     pub(super) releases: Vec<PendingRelease<W>>,
     /// The epochs that sessions have lost, as long as the store may have something of them.
     pub(super) lost: Vec<LostEpoch>,
+    /// Whose mark of a waiting writer the store may have: the owner of the last claim that may have left one.
+    pub(super) mark: Option<(Member, OwnerId)>,
     pub(super) subscription: Subscription,
     /// Whether a waiter here waits for a holder of another process.
     pub(super) wants_notifications: bool,
@@ -37,6 +40,7 @@ impl<W> InStore<W> {
             take_overs: Vec::new(),
             releases: Vec::new(),
             lost: Vec::new(),
+            mark: None,
             subscription: Subscription::new(),
             wants_notifications: false,
             changes: Changes::default(),
@@ -60,6 +64,7 @@ impl<W> InStore<W> {
             take_overs,
             releases,
             lost,
+            mark,
             subscription,
             wants_notifications,
             changes,
@@ -73,6 +78,7 @@ impl<W> InStore<W> {
         releases.clear();
         lost.clear();
         (*subscription, *wants_notifications, *changes) = (Subscription::new(), false, Changes::default());
+        *mark = None;
         (*last_answer, *busy_until) = (None, Moment::default());
         (*session, *yield_until) = (None, Moment::default());
     }

@@ -323,6 +323,7 @@ impl<W: Clone, L: LeaseCell> Key<W, L> {
         for claim in given_up {
             self.give_up(step, &claim);
         }
+        self.take_back_mark(step);
         waiter
     }
 

@@ -86,6 +86,30 @@ fn what_may_have_been_carried_out_is_given_back_where_the_store_has_no_queue() {
 }
 
 #[test]
+fn the_mark_of_writers_is_taken_back_when_none_of_them_waits_here() {
+    let (mut play, member) = Play::with(Traits { marks: true, ..PLAIN });
+    let [first, last] = ["a", "b"].map(|who| play.waits(member, who));
+    let (request, _) = play.claim();
+    play.answer(request, Ok(BUSY));
+    play.apply(Event::Leave(key(), first));
+    assert!(play.releases().is_empty(), "it keeps the place of those who wait");
+    let (request, marked) = play.claim();
+    play.apply(Event::Leave(key(), last));
+    assert!(play.releases().is_empty(), "the claim would come behind it");
+    play.answer(request, Ok(BUSY));
+    assert_eq!(play.release().1.owner, marked.owner);
+}
+
+#[test]
+fn a_writer_that_is_granted_keeps_what_was_its_mark() {
+    let (mut play, member) = Play::with(Traits { marks: true, ..PLAIN });
+    play.waits(member, "a");
+    play.grants(2);
+    play.granted("a");
+    assert!(play.releases().is_empty());
+}
+
+#[test]
 fn a_grant_out_of_the_stores_queue_that_may_be_over_is_confirmed_first() {
     let (mut play, member) = Play::with(QUEUES);
     play.waits(member, "a");

@@ -99,6 +99,7 @@ const PLAIN: Traits = Traits {
     reentrant: false,
     leased: true,
     queues: false,
+    marks: false,
     notifies: false,
     answers_within: Duration::from_secs(1),
     batch: 250,
