@@ -98,7 +98,7 @@ impl<E: End> Key<E> {
             return Claimed::Busy(in_the_way);
         }
         let Some(epoch) = next(self.epoch) else { return Claimed::TooSoon };
-        self.epoch = epoch;
+        self.epoch = self.epoch.max(epoch);
         self.leases.push(Lease::new(claim, epoch, ends));
         Claimed::Granted(epoch)
     }

@@ -95,6 +95,9 @@ pub(super) struct Judge {
     owners: Vec<OwnerId>,
     /// Whether it is shown when a holder was granted the key.
     is_dated: bool,
+    /// The newest epoch before the steps that meet, if only readers were granted in them: of readers at one moment, each may have the
+    /// smaller epoch (C4).
+    before_readers: Option<u64>,
     /// The greatest epoch that was granted, and when that was answered.
     newest: Option<(u64, Moment)>,
     /// Until then somebody who waited has his turn, where writers hold readers back, and readers writers.
@@ -108,6 +111,7 @@ impl Judge {
             states: vec![Key::new(0)],
             owners: Vec::new(),
             is_dated,
+            before_readers: None,
             newest: None,
             turn_until: Moment::default(),
         }
@@ -188,6 +192,10 @@ impl Judge {
     /// Takes the answers to steps that met into account: they have to be those of one step after the other, in some order (Herlihy and
     /// Wing, "Linearizability", TOPLAS 1990).
     pub(super) fn hear(&mut self, met: &[Heard]) -> Result<(), Wrong> {
+        let is_grant = |heard: &&Heard| matches!(heard.answer, Answer::Attempt(Attempt::Granted { .. }));
+        let reads = |heard: &Heard| matches!(&heard.step, Step::Claim(claim) if claim.mode == Mode::Shared);
+        let only_readers = met.iter().filter(is_grant).all(reads);
+        self.before_readers = self.states.iter().map(|key| key.epoch).max().filter(|_| only_readers);
         let mut after = Followed::default();
         self.follow(&self.states, &met.iter().collect::<Vec<_>>(), &mut after);
         if let (true, Some((_, wrong))) = (after.states.is_empty(), after.wrong) {
@@ -279,7 +287,10 @@ impl Judge {
             _ => None,
         };
         let (before, again) = (key.clone(), key.of(claim.owner).is_some());
-        match (key.claim(claim, |newest| self.next(newest, told.flatten()), self.end_of(claim.ttl, at)), told) {
+        let is_taken = key.leases.iter().any(|lease| Some(lease.epoch) == told.flatten());
+        let before_readers = self.before_readers.filter(|_| claim.mode == Mode::Shared && !is_taken);
+        let next = |newest: u64| self.next(before_readers.unwrap_or(newest).min(newest), told.flatten());
+        match (key.claim(claim, next, self.end_of(claim.ttl, at)), told) {
             (Claimed::Granted(epoch), Some(told)) => self.is_epoch(epoch, told, again).map(|()| key),
             (Claimed::TooSoon, Some(told)) => {
                 broken("C4", format!("the epoch {told:?} came after the epoch {}", key.epoch))

@@ -110,6 +110,7 @@ impl Encode for Key<Handle, LeaseNote> {
             take_overs,
             releases,
             lost,
+            mark,
             subscription,
             wants_notifications,
             changes,
@@ -119,7 +120,7 @@ impl Encode for Key<Handle, LeaseNote> {
             yield_until,
         } = store;
         to.changes = *changes;
-        to.all(&[queue, claims, take_overs, leases, releases, lost, subscription, wants_notifications]);
+        to.all(&[queue, claims, take_overs, leases, releases, lost, mark, subscription, wants_notifications]);
         to.all(&[last_answer, busy_until, yield_until, session, noted]);
     }
 }

@@ -318,7 +318,7 @@ impl World {
                 reentrant: session.is_some(),
                 leased: true,
                 queues: config.queues,
-                marks: false,
+                marks: !config.queues,
                 notifies: config.notifies,
                 answers_within: UNIT,
                 batch: 2,
