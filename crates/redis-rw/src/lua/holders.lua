@@ -120,10 +120,10 @@ local function in_the_way(lock, mode)
   return read_until(lock), writer
 end
 
--- Grants a key that no holder keeps the owner out of, with the next epoch of its counter.
+-- Grants a key that no holder keeps the owner out of, with the next epoch of its counter; `is_new`: there is no hash yet.
 -- Answers: granted, epoch · soon. Raises: spent, key · foreign, key, type · refused, reply.
 -- The counter is written before the entry, so that a holder always has an epoch above all earlier ones.
-local function give(lock, fence, owner, mode, lease, metadata)
+local function give(lock, fence, owner, mode, lease, metadata, is_new)
   local number = draw(fence)
   if not number then
     return 'soon'
@@ -134,6 +134,11 @@ local function give(lock, fence, owner, mode, lease, metadata)
     call('HSET', lock, 'writer', entry)
   else
     call('HSET', lock, 'writer', '-', owner, entry)
+  end
+  if is_new then
+    -- There is no longer lease to keep, and no other reader to list.
+    call('PEXPIRE', lock, lease)
+    return 'granted ' .. number
   end
   prolong(lock, lease)
   local fields = mode == 'r' and redis.pcall('HLEN', lock)

@@ -26,7 +26,7 @@ local function try_acquire(k, a)
   if mine then
     return 'granted ' .. mine
   elseif there == 0 then
-    outcome = give(lock, fence, owner, mode, lease, metadata)
+    outcome = give(lock, fence, owner, mode, lease, metadata, true)
   elseif outcome == 'free' or outcome == 'nobody' then
     outcome = grant_waiter(lock, fence, owner, lease, mode .. metadata)
   end
