@@ -5,7 +5,7 @@ use super::context::{AMPLE, MARGIN, SHORT, TestContext, outlast, patient, soon};
 use super::token::token;
 use crate::conformance::TestClient;
 use crate::conformance::verdict::{Failure, Verdict, ensure};
-use crate::{Attempt, Capability, Claim, Cursor, FencingToken, Holder, LockKey, LossReason, Mode};
+use crate::{Attempt, Capability, Claim, Cursor, FencingToken, Holder, LeaseStatus, LockKey, LossReason, Mode};
 
 /// Everything that a listing shows, page by page.
 pub(super) async fn listed(client: &TestClient, prefix: &str) -> Result<BTreeMap<LockKey, Vec<Holder>>, Failure> {
@@ -151,7 +151,7 @@ pub(super) async fn c25_list_takes_the_prefix_literally(context: TestContext) ->
 pub(super) async fn c25_force_release_frees_the_key_and_tells_the_holder(context: TestContext) -> Verdict {
     let (ours, theirs, key) = (context.client().await?, context.client().await?, context.key());
     // With this lease, the first renewal comes when a third of it is over.
-    let lease = SHORT * 6;
+    let lease = SHORT * 12;
     let slow = ours.claims(&context.key(), Mode::Exclusive, SHORT).await?;
     ours.store.renew(&slow, lease).await?;
     theirs.store.steps().force_release(&slow.key, None).await?;
@@ -172,6 +172,10 @@ pub(super) async fn c25_force_release_frees_the_key_and_tells_the_holder(context
     tokio::time::sleep((lease / 3).saturating_sub(ours.clock.now().since(forced))).await;
     let told = ours.store.renew(&slow, lease).await?;
     ensure!(context.tells_of_force(told), "the first renewal after the release by force was told {told:?}");
+    // However long ago: what another has by now is not its own.
+    theirs.claims(&slow.key, Mode::Exclusive, lease).await?;
+    let told = ours.store.renew(&slow, lease).await?;
+    ensure!(told != LeaseStatus::Held, "a lease that was ended by force was told as held, though another has the key");
     Ok(())
 }
 

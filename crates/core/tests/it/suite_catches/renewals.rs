@@ -7,7 +7,8 @@ use std::time::Duration;
 use async_trait::async_trait;
 use leasehold_core::LeaseStatus::{Held, NotHeld};
 use leasehold_core::{
-    Attempt, Backend, Claim, Error, ErrorKind, GrantRef, LeaseStatus, Mode, OwnerId, Renewal, Result,
+    Attempt, Backend, Claim, Error, ErrorKind, FencingToken, GrantRef, LeaseStatus, LockKey, Mode, OwnerId, Renewal,
+    Result,
 };
 
 use crate::suite_catches::catches;
@@ -28,6 +29,8 @@ catches! {
     AnswersInReverse says(|_, answers| answers.reverse()),
     ForgetsTheLastAnswer says(|_, answers| answers.truncate(answers.len().max(2) - 1)),
     ForgetsThatItWasForced says(|_, answers| each(answers, forgets_that_it_was_forced))
+        => c25_force_release_frees_the_key_and_tells_the_holder,
+    HoldsOnToWhatWasForcedLongAgo HoldsOnToWhatWasForced::default()
         => c25_force_release_frees_the_key_and_tells_the_holder,
     OneGoneEndsTheBatch says(|_, answers| if one_gone(answers) { each(answers, |_| Ok(NotHeld)) }),
     OneGoneFailsTheBatch says(|_, answers| if one_gone(answers) { each(answers, |_| Err(failure())) }),
@@ -77,6 +80,41 @@ fn each(answers: &mut [Result<LeaseStatus>], say: fn(LeaseStatus) -> Result<Leas
 #[allow(clippy::unnecessary_wraps, reason = "as the others in the table")]
 fn forgets_that_it_was_forced(held: LeaseStatus) -> Result<LeaseStatus> {
     Ok(if held == LeaseStatus::ForceReleased { NotHeld } else { held })
+}
+
+/// What was ended by force is told as held, once the key has been granted ten seconds later.
+#[derive(Default)]
+struct HoldsOnToWhatWasForced(Mutex<(HashMap<OwnerId, u64>, HashMap<LockKey, u64>)>);
+
+impl HoldsOnToWhatWasForced {
+    fn went_on(&self, grant: &GrantRef) -> bool {
+        let (granted, newest) = &*self.0.lock().unwrap();
+        let long = FencingToken::epoch_at(Duration::from_secs(10));
+        granted.get(&grant.owner).is_some_and(|epoch| newest.get(&grant.key) > Some(&(epoch + long)))
+    }
+}
+
+#[async_trait]
+impl Double for HoldsOnToWhatWasForced {
+    async fn try_acquire(&self, client: &Client, claim: &Claim) -> Result<Attempt> {
+        let attempt = client.store.try_acquire(claim).await?;
+        if let Attempt::Granted { epoch: Some(epoch) } = attempt {
+            let (granted, newest) = &mut *self.0.lock().unwrap();
+            granted.insert(claim.owner, epoch);
+            newest.insert(claim.key.clone(), epoch);
+        }
+        Ok(attempt)
+    }
+
+    async fn renew(&self, client: &Client, renewals: &[Renewal]) -> Answers {
+        let mut answers = client.renew(renewals).await;
+        for (renewal, answer) in renewals.iter().zip(&mut answers) {
+            if matches!(answer, Ok(LeaseStatus::ForceReleased)) && self.went_on(&renewal.grant) {
+                *answer = Ok(Held);
+            }
+        }
+        answers
+    }
 }
 
 /// Of several.
