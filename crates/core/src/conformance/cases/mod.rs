@@ -139,6 +139,7 @@ const CASES: &[Case] = cases! {
     readers::c15_a_waiting_writer_holds_back_later_readers [Shared]
     readers::c15_a_waiting_writer_holds_back_readers_elsewhere [Shared, WriterIntent]
     readers::c15_the_mark_of_a_cancelled_writer_goes_away [Shared, WriterIntent]
+    readers::c15_writers_do_not_starve_a_waiting_reader [Shared, WriterIntent]
 
     lease::c16_renewal_outlives_the_lease [Lease]
     lease::c16_a_failed_renewal_is_not_a_loss [Lease]

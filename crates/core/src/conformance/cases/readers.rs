@@ -1,8 +1,12 @@
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use futures::future::{join_all, try_join_all};
 
 use super::context::{AMPLE, TestContext, eventually, once, outlast, patient, soon};
+use super::waiting::wait_in_background;
+use crate::conformance::Op;
 use crate::conformance::subject::TestClient;
 use crate::conformance::verdict::{Failure, Verdict, ensure};
 use crate::{LeaseStatus, LockKey, LockOptions, Mode, Wait};
@@ -107,10 +111,10 @@ pub(super) async fn c01_a_writer_waits_for_the_reader_that_stays_longest(context
 pub(super) async fn c15_a_waiting_writer_holds_back_later_readers(context: TestContext) -> Verdict {
     let (ours, key) = (context.client().await?, context.key());
     let first = read(&ours, &key, &patient()).await?;
-    let before = ours.faults.count(crate::conformance::Op::TryAcquire, &key);
+    let before = ours.faults.count(Op::TryAcquire, &key);
     let options = patient();
     let mut writer = Box::pin(ours.acquire(&key, &options));
-    let asked = || async { Ok(ours.faults.count(crate::conformance::Op::TryAcquire, &key) > before) };
+    let asked = || async { Ok(ours.faults.count(Op::TryAcquire, &key) > before) };
     tokio::select! {
         granted = &mut writer => return Err(Failure(format!("the writer did not wait: {granted:?}"))),
         asked = eventually("the writer asks", asked) => asked?,
@@ -143,12 +147,76 @@ pub(super) async fn c15_a_waiting_writer_holds_back_readers_elsewhere(context: T
     Ok(())
 }
 
+/// At once, and not when the mark of one that died would have gone by itself: of tries 20 ms apart one of the first is granted. On a
+/// busy machine they come later, as does what takes the mark back.
 pub(super) async fn c15_the_mark_of_a_cancelled_writer_goes_away(context: TestContext) -> Verdict {
-    let (ours, theirs, key) = (context.client().await?, context.client().await?, context.key());
-    let first = read(&ours, &key, &patient()).await?;
-    let gives_up = LockOptions::new().ttl(context.brief_ttl() * 2).wait(Wait::UpTo(AMPLE / 40));
-    ensure!(ours.acquire(&key, &gives_up).await?.is_none(), "a writer was granted beside a reader");
-    let second = read(&theirs, &key, &patient()).await?;
-    ensure!(first.is_held() && second.is_held(), "a reader was lost");
+    const TRIES: usize = 12;
+    const PAUSE: Duration = Duration::from_millis(20);
+    let (ours, writes, theirs) = (context.client().await?, Arc::new(context.client().await?), context.client().await?);
+    for (mode, wait) in [(Mode::Shared, Wait::Forever), (Mode::Exclusive, Wait::UpTo(PAUSE * 15))] {
+        let (key, answered) = (context.key(), writes.faults.answered(Op::TryAcquire));
+        let first = read(&ours, &key, &patient()).await?;
+        let waiter = wait_in_background(&writes, &key, wait);
+        let waits = || async { Ok(writes.faults.answered(Op::TryAcquire) > answered) };
+        eventually("the writer is told that it has to wait", waits).await?;
+        if wait == Wait::Forever {
+            waiter.abort();
+            ensure!(waiter.await.is_err(), "the writer was not cancelled");
+        } else {
+            match waiter.await? {
+                Ok(granted) => ensure!(granted.is_none(), "a writer was granted beside a reader"),
+                Err(error) => ensure!(error.is_transient(), "{error}"),
+            }
+        }
+        ensure!(first.is_held(), "the reader was lost");
+        first.release().await?;
+        let mut tries = 1;
+        while !has_tried(&theirs, &key, mode).await? {
+            ensure!(
+                tries < TRIES,
+                "after a wait of {wait:?} nobody holds {key}, and {tries} tries ({mode}) are refused"
+            );
+            tries += 1;
+            tokio::time::sleep(PAUSE).await;
+        }
+    }
+    Ok(())
+}
+
+/// Whether a try was granted.
+async fn has_tried(client: &TestClient, key: &LockKey, mode: Mode) -> Result<bool, Failure> {
+    Ok(match mode {
+        Mode::Exclusive => client.try_once(key).await?.is_some(),
+        Mode::Shared => client.acquire_read(key, &once()).await?.is_some(),
+    })
+}
+
+/// For how many of their leases it waits is stated by the backend: in any case for fewer than so many.
+pub(super) async fn c15_writers_do_not_starve_a_waiting_reader(context: TestContext) -> Verdict {
+    const LEASES: usize = 200;
+    let (ours, key, served) = (context.client().await?, context.key(), Arc::new(AtomicUsize::new(0)));
+    let mut writers = tokio::task::JoinSet::new();
+    for writer in context.clients(3, 1).await? {
+        let (key, served) = (key.clone(), Arc::clone(&served));
+        writers.spawn(async move {
+            loop {
+                let guard = writer.take(&key, &LockOptions::new()).await?;
+                served.fetch_add(1, Ordering::Relaxed);
+                tokio::time::sleep(Duration::from_millis(20)).await;
+                guard.release().await?;
+            }
+        });
+    }
+    let have_served = async |leases: usize| {
+        let until = served.load(Ordering::Relaxed) + leases;
+        eventually("the writers are served", || async { Ok(served.load(Ordering::Relaxed) >= until) }).await
+    };
+    have_served(5).await?;
+    let options = patient();
+    tokio::select! {
+        reader = read(&ours, &key, &options) => drop(reader?),
+        over = have_served(LEASES) => return over.and(Err(Failure(format!("a reader waits for {LEASES} leases of writers")))),
+        Some(ended) = writers.join_next() => return ended?,
+    }
     Ok(())
 }

@@ -377,12 +377,15 @@ impl Play {
     }
 
     /// Several wait in the line of the store behind what is there, and each is granted the key in its turn, whoever asks first.
-    async fn line(&mut self, waiting: usize, leaves: Option<usize>, ended: Ended, ttl: Duration) -> Played {
+    async fn line(&mut self, waiting: usize, leaves: Option<(usize, Mode)>, ended: Ended, ttl: Duration) -> Played {
         let in_the_way = self.in_the_way(Mode::Exclusive);
         let Some(last) = in_the_way.last().cloned() else { return Ok(()) };
         let (joined, mut line) = (self.clock.now(), VecDeque::<Placed>::new());
-        for by in (last.by + 1..).take(waiting).map(|by| by % OPERATOR) {
-            let claim = Claim { waits: true, ..Claim::new(&self.key, Mode::Exclusive, ttl) };
+        // Beside a reader, another one might not have to wait.
+        let leaves = leaves.filter(|(_, mode)| *mode == Mode::Exclusive || last.grant.mode == Mode::Exclusive);
+        for (place, by) in (last.by + 1..).take(waiting).map(|by| by % OPERATOR).enumerate() {
+            let mode = leaves.filter(|(leaves, _)| *leaves == place).map_or(Mode::Exclusive, |(_, mode)| mode);
+            let claim = Claim { waits: true, ..Claim::new(&self.key, mode, ttl) };
             let told = self.ask(by, Step::Claim(claim.clone())).await?;
             match told {
                 Answer::Attempt(Attempt::Queued { lease, retry_in, .. }) => {
@@ -392,7 +395,7 @@ impl Play {
                 _ => return Ok(()),
             }
         }
-        if let Some((by, claim, ..)) = leaves.and_then(|place| line.remove(place)) {
+        if let Some((by, claim, ..)) = leaves.and_then(|(place, _)| line.remove(place)) {
             self.ask(by, Step::Release(claim.grant(None))).await?;
         }
         self.end_all_but_the_last(&in_the_way, ended).await?;

@@ -49,10 +49,10 @@ pub(super) enum Move {
         ttl: Ttl,
         beside: Beside,
     },
-    /// So many wait in the line of the store, of whom one may leave, and each is served in its turn.
+    /// So many wait in the line of the store, of whom one, perhaps a reader, may leave, and each is served in its turn.
     Line {
         waiting: usize,
-        leaves: Option<usize>,
+        leaves: Option<(usize, Mode)>,
         ended: Ended,
         ttl: Ttl,
     },
@@ -305,7 +305,7 @@ fn a_move(claims: &Capabilities, mut drawn: Drawn) -> BoxedStrategy<Move> {
         // A release, where no writer keeps a reader waiting.
         3 => Just(Ended::Downgraded),
     ];
-    let line = (2..5_usize, proptest::option::of(0..4_usize), ended.clone(), Ttl::any())
+    let line = (2..5_usize, proptest::option::of((0..4_usize, mode.clone())), ended.clone(), Ttl::any())
         .prop_map(|(waiting, leaves, ended, ttl)| Move::Line { waiting, leaves, ended, ttl });
     let beside =
         prop_oneof![Just(Beside::Nobody), (0..3_usize).prop_map(Beside::Leaves), (0..3_usize).prop_map(Beside::Hears),];

@@ -39,6 +39,11 @@ impl Client {
 /// What is broken: the steps that are not those of the store. One is shared by all clients, and so may remember.
 #[async_trait]
 pub(crate) trait Double: Send + Sync + 'static {
+    /// What is claimed, where that of the store is `own`.
+    fn claims(&self, own: Capabilities) -> Capabilities {
+        own
+    }
+
     async fn try_acquire(&self, client: &Client, claim: &Claim) -> Result<Attempt> {
         client.store.try_acquire(claim).await
     }
@@ -224,7 +229,7 @@ impl fmt::Debug for Broken {
 #[async_trait]
 impl Backend for Broken {
     fn capabilities(&self) -> Capabilities {
-        self.client.store.capabilities()
+        self.double.claims(self.client.store.capabilities())
     }
 
     async fn try_acquire(&self, claim: &Claim) -> Result<Attempt> {
@@ -288,7 +293,7 @@ impl Fixture for Broken {
     type Backend = Self;
 
     fn capabilities(&self) -> Capabilities {
-        self.client.store.capabilities()
+        Backend::capabilities(self)
     }
 
     async fn connect(&self, namespace: &str) -> Result<Self> {
@@ -304,7 +309,7 @@ impl Fixture for Broken {
 #[async_trait]
 impl Subject for Broken {
     fn capabilities(&self) -> Capabilities {
-        self.client.store.capabilities()
+        Backend::capabilities(self)
     }
 
     async fn available(&self) -> std::result::Result<(), String> {
