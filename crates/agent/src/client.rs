@@ -9,16 +9,17 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use async_trait::async_trait;
-use leasehold_core::{Error, ErrorKind, LockKey, Notification, Result, Subscription};
+use leasehold_core::{Error, ErrorKind, GrantRef, LockKey, Notification, Result, Subscription};
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 use tokio::net::UnixStream;
 use tokio::sync::{mpsc, oneshot};
+use tokio::task::JoinHandle;
 use tokio::time::timeout;
 
 use crate::pipe::{Lines, NoLine, Outbox};
 use crate::protocol::line;
-use crate::wire::{LONGEST_REPLY, Reply, STEPS, Served, Step};
+use crate::wire::{BATCH, LONGEST_REPLY, Reply, STEPS, Served, Step};
 
 /// A connection that lasts as long as anybody has it.
 #[derive(Debug)]
@@ -61,8 +62,9 @@ fn lock(waiting: &Mutex<Waiting>) -> MutexGuard<'_, Waiting> {
 }
 
 impl Connection {
-    /// Connects on the runtime that this is called on. Nothing was asked of the store when it fails.
-    pub(crate) async fn open(path: &Path, within: Duration) -> Result<Arc<Self>> {
+    /// Connects on the runtime that this is called on, with the task that ends with the connection. Nothing was asked of the store when it
+    /// fails.
+    pub(crate) async fn open(path: &Path, within: Duration) -> Result<(Arc<Self>, JoinHandle<()>)> {
         let unavailable = || Error::new(ErrorKind::Unavailable, "connect").at(&path.display().to_string());
         let opened = async {
             let stream = UnixStream::connect(path).await.map_err(|cause| unreached(path, &cause))?;
@@ -83,7 +85,7 @@ impl Connection {
         let (lines, mut asked) = mpsc::unbounded_channel::<Vec<u8>>();
         let connection = Arc::new(Self { served, lines, waiting: Arc::default() });
         let ends = Ends(Arc::clone(&connection.waiting));
-        tokio::spawn(async move {
+        let task = tokio::spawn(async move {
             loop {
                 tokio::select! {
                     biased;
@@ -99,7 +101,7 @@ impl Connection {
                 }
             }
         });
-        Ok(connection)
+        Ok((connection, task))
     }
 
     pub(crate) fn has_ended(&self) -> bool {
@@ -136,6 +138,13 @@ impl Connection {
         let sent = self.send(&Step::Subscribe(key.clone()), Some(tell))?;
         let notified = Notified { number: sent.number, connection: Arc::clone(self), notifications };
         Ok((sent, notified))
+    }
+
+    /// Tells the agent what this process holds, and for how long from now.
+    pub(crate) fn holds(&self, grants: &[(GrantRef, Duration)]) {
+        for some in grants.chunks(BATCH) {
+            self.put(0, &Step::Holds(some.to_vec()));
+        }
     }
 
     /// Ends the connection for all that use it.

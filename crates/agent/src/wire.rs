@@ -14,7 +14,7 @@ use serde_json::value::{RawValue, to_raw_value};
 use crate::protocol::Refusal;
 
 /// The version of the steps. An agent serves this one alone.
-pub(crate) const STEPS: u32 = 1;
+pub(crate) const STEPS: u32 = 2;
 
 /// The longest line of a client, in bytes: a batch of renewals.
 pub(crate) const LONGEST_STEP: usize = 1024 * 1024;
@@ -81,6 +81,8 @@ pub(crate) enum Step {
     List(String, Option<Cursor>),
     /// All holders, or that with this epoch.
     ForceRelease(LockKey, Option<u64>),
+    /// What the client holds since an earlier connection, and how much is left of each lease. It has no reply.
+    Holds(Vec<(GrantRef, Duration)>),
     Subscribe(LockKey),
     /// Ends the subscription with this number. It has no reply.
     Unsubscribe(u64),

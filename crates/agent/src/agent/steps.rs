@@ -187,6 +187,10 @@ impl<'a> Client<'a> {
                 self.check(&key)?;
                 answered(number, async move { backend.force_release(&key, only).await }).boxed()
             }
+            Step::Holds(grants) => {
+                self.take_note(grants)?;
+                return Ok(None);
+            }
             Step::Subscribe(key) => {
                 self.subscribe(number, key)?;
                 return Ok(None);
@@ -275,6 +279,21 @@ impl<'a> Client<'a> {
         let grant = known.map_or(grant, |held| held.grant.clone());
         let counted = counted.or_else(|| before?.counted);
         self.holds.insert(id, Held { grant, ends, counted, asks });
+    }
+
+    /// Of what the client holds since an earlier connection, so that it is free at once if its process ends now.
+    fn take_note(&mut self, grants: Vec<(GrantRef, Duration)>) -> Result<(), Refusal> {
+        let most = self.shared.policy.limits(&self.peer.names).keys;
+        for (grant, left) in grants {
+            self.check(&grant.key)?;
+            not_above(left)?;
+            // No store is asked: a client that says more than is true costs no more memory than it may have.
+            if self.holds.len() < most && self.shared.positions.keep(&grant.key, grant.owner) {
+                let (counted, _) = self.shared.count(self.peer, ONE_KEY);
+                self.hold(grant, left, (Some(counted), None));
+            }
+        }
+        Ok(())
     }
 
     /// Forgets the leases that the store has ended.

@@ -28,7 +28,7 @@ async fn what_it_asked_for_ends_all_the_same_and_so_does_its_connection() {
 
     faults.always(Op::List, Fault::KeepReply);
     let mut program = UnixStream::connect(&socket).await.unwrap();
-    program.write_all(b"{\"steps\":1}\n").await.unwrap();
+    program.write_all(b"{\"steps\":2}\n").await.unwrap();
     for number in 0..LISTS {
         program.write_all(format!("[{number},{{\"list\":[\"\",null]}}]\n").as_bytes()).await.unwrap();
     }

@@ -532,8 +532,8 @@ fn what_a_program_holds_by_way_of_the_agent_is_free_at_once_when_it_is_killed() 
 /// A client that brings its own engine, as its lines.
 impl Connection {
     fn with_steps(agent: &Agent) -> Self {
-        let mut client = agent.asks(&json!({"steps": 1}));
-        assert_eq!(client.told()["version"], 1);
+        let mut client = agent.asks(&json!({"steps": 2}));
+        assert_eq!(client.told()["version"], 2);
         client
     }
 
@@ -672,6 +672,9 @@ fn what_a_program_says_of_its_grants_makes_no_room_for_more_of_them() {
         let refused = program.step(3, &other).to_string();
         assert!(refused.contains("1 keys at most"), "{step}: {refused}");
     }
+    program.says(
+        json!([3, {"holds": [[{"key": "other", "owner": "d".repeat(32), "mode": "exclusive", "epoch": 1}, minute]]}]),
+    );
     // A limit of one keeps no writer from becoming a reader.
     program.gets(4, &json!({"downgrade": [grant("exclusive", epoch), reader("k")]}), "granted");
     assert!(program.step(5, &other)["failed"].is_object());
@@ -696,7 +699,7 @@ fn what_a_process_asked_for_before_it_ended_is_free_at_once() {
     const ASKS: &str = r#"import os, socket, sys
 agent = socket.socket(socket.AF_UNIX)
 agent.connect(sys.argv[1])
-agent.sendall(b'{"steps":1}\n')
+agent.sendall(b'{"steps":2}\n')
 lines = agent.makefile()
 lines.readline(), lines.readline()
 print("ready", flush=True)
@@ -744,6 +747,27 @@ fn what_a_program_holds_outlasts_an_agent_that_is_killed() {
     let killed = Deadline::after(Duration::from_secs(10));
     while held_by().is_some() {
         assert!(!killed.is_over(), "it is free at once, and not at the end of its lease");
+    }
+}
+
+/// Before its next renewal, which comes after twenty minutes.
+#[test]
+fn what_a_program_holds_is_free_at_once_also_when_it_is_killed_soon_after_a_restart_of_the_agent() {
+    let ((_server, place), rules) = (redis(""), tempfile::tempdir().unwrap());
+    let options = policy(&rules, "* * keys=1", 0o600);
+    for signal in [Signal::KILL, Signal::TERM] {
+        let Agent { program, folder } = Agent::start(&place, &options);
+        let holder = at(&folder).hold_with("--ttl 1h", "k");
+        program.signal(signal);
+        drop(program);
+        let _next = Running::start(&mut agent(&place, &folder, &options));
+        listens(&folder);
+        eventually_some("the next agent knows of the lease", || {
+            let answer = Connection::at(&folder).asking(&json!({"lock": "other"})).answer();
+            answer["message"].as_str().filter(|why| why.contains("1 keys at most")).map(drop)
+        });
+        holder.signal(Signal::KILL);
+        place.wait_until_free("k");
     }
 }
 
