@@ -102,6 +102,6 @@ impl Grant {
     /// The texts with which another process can take it over. `None` where one of its locks was lost: the others are released.
     pub(crate) fn detach(self) -> Option<Vec<String>> {
         let Self::Exclusive(guards) = self else { return None };
-        guards.into_iter().map(|guard| Some(guard.detach()?.expose())).collect()
+        guards.into_iter().map(|guard| Some(guard.detach().ok()?.expose())).collect()
     }
 }

@@ -112,8 +112,6 @@ fn text_of(text: &str) -> Result<String, Failure> {
 
 /// Leaves the lock to whoever has its text.
 fn leave(guard: LockGuard) -> Result<(), Failure> {
-    let key = guard.key().clone();
-    let lost = || Failure::LostBeforeStart { key, reason: LossReason::Expired };
-    let text = guard.detach().ok_or_else(lost)?.expose();
+    let text = guard.detach()?.expose();
     io::stdout().write_all(format!("{text}\n").as_bytes()).map_err(Failure::System)
 }

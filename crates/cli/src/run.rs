@@ -264,10 +264,10 @@ impl Job<'_> {
         };
         let guard = held.first;
         let (key, reason) = (guard.key().clone(), guard.loss());
-        let Some(detached) = guard.detach() else { return reason.or(Some(LossReason::Expired)) };
+        let Ok(detached) = guard.detach() else { return reason.or(Some(LossReason::Expired)) };
         let options = LockOptions::new().ttl(rest).label(default_label());
         let left = match tokio::time::timeout(RELEASE_BOUND, self.store.attach(&detached, &options)).await {
-            Ok(Ok(Some(kept))) => kept.detach().is_some(),
+            Ok(Ok(Some(kept))) => kept.detach().is_ok(),
             _ => false,
         };
         if !left {

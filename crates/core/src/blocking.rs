@@ -358,8 +358,11 @@ impl<M: GuardMode> Guard<M> {
 
 impl LockGuard {
     /// Gives up this guard without releasing the key: see [`LockGuard::detach`](crate::LockGuard::detach).
+    ///
+    /// # Errors
+    /// As for [`LockGuard::detach`](crate::LockGuard::detach).
     #[must_use = "nobody renews or releases the grant until it is attached"]
-    pub fn detach(mut self) -> Option<DetachedLock> {
+    pub fn detach(mut self) -> Result<DetachedLock> {
         self.take().detach()
     }
 

@@ -207,12 +207,16 @@ impl LockGuard {
     ///
     /// Until then nobody renews the lease, so carry it over quickly. It can be attached once, here or elsewhere; once more, and
     /// with the same token, where the store lost the first time in a fail-over (see "Under faults" in the backend's README).
-    /// `None` if the grant was lost already.
+    ///
+    /// # Errors
+    /// [`Lost`](ErrorKind::Lost) if it was lost before; [`Unsupported`](ErrorKind::Unsupported) on a backend that does not claim
+    /// [`Detach`](crate::Capability::Detach), where nobody could attach it. Whichever it is, this guard is over, as if it was dropped.
     #[must_use = "nobody renews or releases the grant until it is attached"]
-    pub fn detach(self) -> Option<DetachedLock> {
+    pub fn detach(self) -> Result<DetachedLock> {
         let grant = self.inner.state().grant();
         let (GrantRef { key, owner, epoch, .. }, handoffs) = (grant.grant(), grant.number());
-        self.inner.detach().then_some(DetachedLock { key, owner, epoch, handoffs })
+        self.inner.detach()?;
+        Ok(DetachedLock { key, owner, epoch, handoffs })
     }
 
     /// Goes on as a reader, by one step of the store: no other writer has the key in between.

@@ -97,11 +97,17 @@ impl GuardInner {
         }
     }
 
-    /// Leaves the lease in the store, for another process to attach. True if it was still held.
-    pub(crate) fn detach(self) -> bool {
+    /// Leaves the lease in the store, for another process to attach.
+    pub(crate) fn detach(self) -> Result<()> {
         let engine = &self.0.engine;
+        let error = |kind| Error::new(kind, "detach").with_backend(engine.name()).key(self.0.key());
+        // Nobody could release what is left to nobody.
+        if let Some(why) = engine.capabilities.why_not(Capability::Detach) {
+            return Err(error(ErrorKind::Unsupported).detail(format!("the lock is released: {why}")));
+        }
         let held = self.0.is_held() && engine.driver.with(engine, |state, at| state.detach(at, &self.0.grant.guard));
-        self.0.left_to_others(held.then_some(())).is_some()
+        let lost = || error(ErrorKind::Lost(self.0.loss().unwrap_or(LossReason::Expired)));
+        self.0.left_to_others(held.then_some(())).ok_or_else(lost)
     }
 
     /// Ends this guard and begins its downgrade. `None` if the lease was not held any more.

@@ -78,7 +78,7 @@ impl Scenario {
         }
         if holder.capabilities().has(Capability::Detach)
             && let Some(Some(guard)) = scenario.note(holder.acquire(&key, &patient).await)
-            && let Some(handed) = guard.detach()
+            && let Ok(handed) = guard.detach()
             && let Some(Some(attached)) = scenario.note(holder.attach(&handed, &patient).await)
         {
             scenario.note(attached.release().await);

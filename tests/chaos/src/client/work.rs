@@ -266,7 +266,7 @@ impl Task {
         let Some(held) = held else { return };
         let Held { guard, op, .. } = held;
         op.log(Event::Detached {});
-        if let Some(detached) = guard.detach() {
+        if let Ok(detached) = guard.detach() {
             self.resource.ask(&Request::Offer { client: self.orders.client, text: detached.expose() }).await;
         }
     }

@@ -31,8 +31,8 @@ async fn main() -> Result<(), Box<dyn Error>> {
             report(&time).await;
             // The renewals end here, and the lease lasts.
             match guard.detach() {
-                Some(_kept) => println!("did the job of {time}"),
-                None => println!("did the job of {time}, and lost the lock meanwhile"),
+                Ok(_kept) => println!("did the job of {time}"),
+                Err(error) => println!("did the job of {time}, and the key is not kept: {error}"),
             }
         }
     }

@@ -15,8 +15,7 @@ const LONG: Duration = Duration::from_secs(600);
 
 /// A lock that was taken and detached, as the message that carries it has it.
 async fn detached(client: &TestClient, key: &LockKey) -> Result<(DetachedLock, String), Failure> {
-    let text = client.take(key, &patient()).await?.detach().map(|handed| handed.expose());
-    let text = text.ok_or_else(|| Failure("a held guard was not handed off".into()))?;
+    let text = client.take(key, &patient()).await?.detach()?.expose();
     Ok((text.parse()?, text))
 }
 
@@ -30,7 +29,7 @@ pub(super) async fn c28_a_detached_lock_is_attached_once(context: TestContext) -
     let (ours, theirs, key) = (context.client().await?, context.client().await?, context.key());
     let guard = ours.take(&key, &patient()).await?;
     let token = guard.fencing_token();
-    let handed = guard.detach().ok_or_else(|| Failure("a held guard was not handed off".into()))?;
+    let handed = guard.detach()?;
     let first = theirs.locker.attach(&handed, &once()).await?;
     let first = first.ok_or_else(|| Failure("a detached lock was not attached".into()))?;
     ensure!(first.fencing_token() == token, "attaching changed {token:?} to {:?}", first.fencing_token());
@@ -46,6 +45,14 @@ pub(super) async fn c28_a_detached_lock_is_attached_once(context: TestContext) -
         }
     }
     ours.finds_it_free(&key).await
+}
+
+/// Else nobody could renew or release it.
+pub(super) async fn c28_what_nobody_could_attach_is_released(context: TestContext) -> Verdict {
+    let (ours, key) = (context.client().await?, context.key());
+    let detached = ours.take(&key, &patient().ttl(LONG)).await?.detach().map_err(|error| error.kind());
+    ensure!(detached == Err(ErrorKind::Unsupported), "without attach, a detach said {detached:?}");
+    eventually("it is released", || async { Ok(ours.store.steps().inspect(&key).await?.holders.is_empty()) }).await
 }
 
 pub(super) async fn c28_of_two_who_attach_at_once_one_has_the_lock(context: TestContext) -> Verdict {
@@ -111,8 +118,7 @@ pub(super) async fn c28_the_next_holder_after_an_attached_lock_has_its_own_texts
         Ok::<_, Failure>(holders.into_iter().flat_map(|holder| [holder.label, holder.reason]).collect::<Vec<_>>())
     };
     let texts = |text: &str| vec![Some(text.to_owned()); 2];
-    let handed = ours.take(&key, &first).await?.detach();
-    let handed = handed.ok_or_else(|| Failure("a held guard was not handed off".into()))?;
+    let handed = ours.take(&key, &first).await?.detach()?;
     let attached = theirs.locker.attach(&handed, &second).await?;
     let attached = attached.ok_or_else(|| Failure("a detached lock was not attached".into()))?;
     let before = shown().await?;

@@ -178,7 +178,7 @@ pub(super) async fn c13_however_a_lock_ends_who_waits_here_goes_on(context: Test
         let began = ours.clock.now();
         let ends = async {
             if detached {
-                let handed = guard.detach().ok_or_else(|| Failure("a held guard was not handed off".into()))?;
+                let handed = guard.detach()?;
                 let attached = theirs.locker.attach(&handed, &once()).await?;
                 attached.ok_or_else(|| Failure(format!("{key} was not attached")))?.release().await?;
             } else {

@@ -201,6 +201,7 @@ const CASES: &[Case] = cases! {
     reentrant::c27_closing_gives_back_every_level [Reentrancy]
 
     attach::c28_a_detached_lock_is_attached_once [Detach]
+    attach::c28_what_nobody_could_attach_is_released ![Detach]
     attach::c28_of_two_who_attach_at_once_one_has_the_lock [Detach]
     attach::c28_of_two_processes_that_attach_at_once_one_has_the_lock [Detach, CrossProcess]
     attach::c28_the_next_holder_after_an_attached_lock_has_its_own_texts [Detach]
