@@ -243,14 +243,14 @@ pub(super) const MUTANTS: &[Mutant] = mutants! {
         "GREATEST(writer_expires_at," => "GREATEST(UTC_TIMESTAMP(6),";
     "mysql-rw": "a reader comes in beside a writer" in "crates/mysql-rw/src/sql/draw_epochs.sql",
         "WHEN writer IS NOT NULL AND writer_expires_at > UTC_TIMESTAMP(6) THEN 0" => "WHEN FALSE THEN 0";
-    "mysql-rw" by "readers": "a writer that was released by force becomes a reader" in READER_SQL,
-        "l.writer <=> :writer AND l.waiting IS NULL AND" => "";
+    "mysql-rw" by "readers": "a writer that was released by force becomes a reader" in "crates/mysql-rw/src/sql/downgrade.sql",
+        "l.writer = :writer AND " => "";
     "mysql-rw" by "admission": "a reader does not keep the row of its key in place" in READER_SQL,
         "LOCK IN SHARE MODE" => "";
     "mysql-rw" by "admission": "a reader has an epoch from before a writer" in READER_SQL,
         " AND l.written < :epoch" => "";
     "mysql-rw" by "readers": "a writer does not wait until the readers are gone" in "crates/mysql-rw/src/sql/count_readers.sql",
-        "COUNT(IF(r.forced = 0, 1, NULL))" => "0 * COUNT(IF(r.forced = 0, 1, NULL))";
+        "COUNT(IF(r.forced IS NULL, r.name, NULL))" => "0 * COUNT(IF(r.forced IS NULL, r.name, NULL))";
 
     "redis-rw": "a reader comes in beside a writer" in HOLDERS_LUA,
         "if latest or mode == 'r' or not writer then\n    return latest, writer" => "if latest or mode == 'r' or not writer then\n    return mode == 'w' and latest or nil, writer";
@@ -287,6 +287,8 @@ pub(super) const MUTANTS: &[Mutant] = mutants! {
         "l.epoch := greatest(l.epoch + 1, clock);" => "l.epoch := greatest(l.epoch, 1);";
     "postgres": "anybody releases a writer" in RELEASE_PG_SQL,
         "IF l.owner = owners[i] AND l.expires_at > moment THEN" => "IF l.expires_at > moment THEN";
+    "postgres": "a writer that waits no more keeps others out" in RELEASE_PG_SQL,
+        "IF substr(l.waiting, 17) = owners[i] THEN" => "IF false THEN";
     "postgres": "a renewal brings a writer back whose lease has ended" in RENEW_PG_SQL,
         "WHERE l.name = g.name AND l.owner = g.owner AND l.expires_at > moment;" => "WHERE l.name = g.name AND l.owner = g.owner;";
     "postgres": "a late renewal shortens the lease" in RENEW_PG_SQL,
