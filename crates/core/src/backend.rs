@@ -89,8 +89,9 @@ pub trait Backend: fmt::Debug + Send + Sync + 'static {
     /// lease would have ended. The engine does not use an answer later than `within`: the backend must not wait longer for the store.
     async fn renew(&self, renewals: &[Renewal], within: Duration) -> Vec<Result<LeaseStatus>>;
 
-    /// Frees the key if the store still has that owner, under whatever epoch, or removes that owner from the store queue. Where owners
-    /// are sessions, a store may refuse what an earlier epoch of the session would release. Leaves the stored epoch as it is.
+    /// Frees the key if the store still has that owner, under whatever epoch, or removes that owner from the store queue, or takes
+    /// back the mark of a waiting writer that the last claim of that owner left: where writers that wait hold readers back without a
+    /// queue, the engine asks for this when the last of them leaves. Where owners are sessions, a store may refuse what an earlier epoch of the session would release. Leaves the stored epoch as it is.
     ///
     /// Idempotent: the release of an owner that the store does not have changes nothing and answers
     /// [`NotHeld`](LeaseStatus::NotHeld). The epoch of the grant is `None` where the answer to its claim did not come.
