@@ -12,7 +12,7 @@ pub(crate) async fn release(store: &Store, grant: &GrantRef) -> Result<LeaseStat
 }
 
 /// Frees the key of a writer, or takes the mark of a waiting writer back.
-pub(crate) async fn release_writer(store: &Store, grant: &GrantRef) -> Result<LeaseStatus> {
+async fn release_writer(store: &Store, grant: &GrantRef) -> Result<LeaseStatus> {
     store.releases.run((store.namespace.name_of(&grant.key), grant.owner)).await
 }
 

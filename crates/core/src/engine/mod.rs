@@ -39,8 +39,8 @@
 //! A call comes in at `acquire.rs` and joins the wait queue of its key. `requests.rs` sends what `driver.rs` gives it, and the answer comes
 //! back as an event. `caller.rs` wakes the task that waits; that task also polls the request, as long as no other waiter needs the answer.
 //! A caller that leaves lets its claim go on: what the claim wins goes to the next waiter, or back to the store. A release comes in at
-//! `guard_inner.rs`. `driver.rs` has the timer, too: it sends
-//! `Tick` when the state says that something is due. A guard reads in `cell.rs` whether it is held.
+//! `guard_inner.rs`. `driver.rs` has the timer, too: it sends `Tick` when the state says that something is due. A guard reads in `cell.rs`
+//! whether it is held.
 //!
 //! In `state/`, a key has three parts: the wait queue (`queue.rs`), the leases (`lease.rs`), and what the store was asked and has
 //! answered (`in_store.rs`); `key.rs` says what is next (`advance`). `claim.rs` and `renewals.rs` have what is sent and what an answer

@@ -95,9 +95,9 @@ pub(super) struct Judge {
     owners: Vec<OwnerId>,
     /// Whether it is shown when a holder was granted the key.
     is_dated: bool,
-    /// The newest epoch before the steps that meet, if only readers were granted in them: of readers at one moment, each may have the
-    /// smaller epoch (C4).
-    before_readers: Option<u64>,
+    /// The newest epoch before the steps that meet, and the epochs that they gave, if they are all of readers: of readers at one moment,
+    /// each may have the smaller one (C4).
+    readers: Option<(u64, Vec<(u64, Asked)>)>,
     /// The greatest epoch that was granted, and when that was answered.
     newest: Option<(u64, Moment)>,
     /// Until then somebody who waited has his turn, where writers hold readers back, and readers writers.
@@ -111,7 +111,7 @@ impl Judge {
             states: vec![Key::new(0)],
             owners: Vec::new(),
             is_dated,
-            before_readers: None,
+            readers: None,
             newest: None,
             turn_until: Moment::default(),
         }
@@ -192,10 +192,7 @@ impl Judge {
     /// Takes the answers to steps that met into account: they have to be those of one step after the other, in some order (Herlihy and
     /// Wing, "Linearizability", TOPLAS 1990).
     pub(super) fn hear(&mut self, met: &[Heard]) -> Result<(), Wrong> {
-        let is_grant = |heard: &&Heard| matches!(heard.answer, Answer::Attempt(Attempt::Granted { .. }));
-        let reads = |heard: &Heard| matches!(&heard.step, Step::Claim(claim) if claim.mode == Mode::Shared);
-        let only_readers = met.iter().filter(is_grant).all(reads);
-        self.before_readers = self.states.iter().map(|key| key.epoch).max().filter(|_| only_readers);
+        self.readers = self.states.iter().map(|key| key.epoch).max().zip(granted_to_readers(met));
         let mut after = Followed::default();
         self.follow(&self.states, &met.iter().collect::<Vec<_>>(), &mut after);
         if let (true, Some((_, wrong))) = (after.states.is_empty(), after.wrong) {
@@ -287,9 +284,7 @@ impl Judge {
             _ => None,
         };
         let (before, again) = (key.clone(), key.of(claim.owner).is_some());
-        let is_taken = key.leases.iter().any(|lease| Some(lease.epoch) == told.flatten());
-        let before_readers = self.before_readers.filter(|_| claim.mode == Mode::Shared && !is_taken);
-        let next = |newest: u64| self.next(before_readers.unwrap_or(newest).min(newest), told.flatten());
+        let next = |newest| self.next(self.newest_before(claim, told.flatten(), at, newest), told.flatten());
         match (key.claim(claim, next, self.end_of(claim.ttl, at)), told) {
             (Claimed::Granted(epoch), Some(told)) => self.is_epoch(epoch, told, again).map(|()| key),
             (Claimed::TooSoon, Some(told)) => {
@@ -308,6 +303,18 @@ impl Judge {
             }
             (Claimed::Busy(leases), None) => self.tells_what_is_left(&leases, attempt, at).map(|()| key),
         }
+    }
+
+    /// The epoch that this grant has to exceed, where `newest` is that of the key.
+    fn newest_before(&self, claim: &Claim, told: Option<u64>, at: Asked, newest: u64) -> u64 {
+        let Some((before, readers)) = self.readers.as_ref().filter(|_| claim.mode == Mode::Shared) else {
+            return newest;
+        };
+        if readers.iter().filter(|(epoch, _)| Some(*epoch) == told).count() > 1 {
+            return newest;
+        }
+        let earlier = readers.iter().filter(|(_, other)| other.answered < at.sent).map(|(epoch, _)| *epoch);
+        earlier.fold(*before, u64::max).min(newest)
     }
 
     /// The epoch after the newest one: the one that the store told, if that is greater. A store that gives none has them all.
@@ -604,4 +611,54 @@ fn worlds(key: &Key<Span>, at: Asked) -> Vec<Key<Span>> {
         }
     }
     worlds
+}
+
+/// The epochs that these steps gave, and when; nothing if one of them is not a reader's.
+fn granted_to_readers(met: &[Heard]) -> Option<Vec<(u64, Asked)>> {
+    let mut readers = Vec::new();
+    for heard in met {
+        if let Answer::Attempt(Attempt::Granted { epoch: Some(epoch) }) = heard.answer {
+            let reads = matches!(&heard.step, Step::Claim(claim) if claim.mode == Mode::Shared);
+            readers.push(reads.then_some((epoch, heard.at))?);
+        }
+    }
+    Some(readers)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{LockKey, Mode};
+
+    /// Readers that got these epochs, each between two moments (ms), beside a listing that lasts as long as all; `leaves`: the first is
+    /// released meanwhile.
+    fn hears(readers: [(u64, u64, u64); 2], leaves: bool) -> Result<(), Wrong> {
+        let claims = [Capability::Shared, Capability::Lease, Capability::Fencing];
+        let claims = claims.into_iter().fold(Capabilities::new("it"), Capabilities::with);
+        let moment = |ms| Moment::default().plus(Duration::from_millis(ms));
+        let at = |sent, answered| Asked { sent: moment(sent), answered: moment(answered), met: true };
+        let key = LockKey::new("k").unwrap();
+        let mut met = Vec::new();
+        for (epoch, sent, answered) in readers {
+            let claim = Claim::new(&key, Mode::Shared, Duration::from_secs(9));
+            if leaves && met.is_empty() {
+                let answer = Answer::Statuses(vec![LeaseStatus::Held]);
+                met.push(Heard { step: Step::Release(claim.grant(None)), answer, at: at(0, 99) });
+            }
+            let answer = Answer::Attempt(Attempt::Granted { epoch: Some(epoch) });
+            met.push(Heard { step: Step::Claim(claim), answer, at: at(sent, answered) });
+        }
+        met.push(Heard { step: Step::Inspect, answer: Answer::Holders(Vec::new()), at: at(0, 99) });
+        Judge::new(claims, false).hear(&met)
+    }
+
+    #[test]
+    fn of_readers_at_one_moment_each_may_have_the_smaller_token_and_no_two_have_one() {
+        assert!(hears([(7, 0, 30), (6, 0, 30)], false).is_ok());
+        assert!(hears([(6, 0, 30), (7, 0, 30)], true).is_ok());
+        let wrong = |readers, leaves| hears(readers, leaves).unwrap_err().clause;
+        assert_eq!(wrong([(7, 0, 10), (6, 20, 30)], false), "C4");
+        assert_eq!(wrong([(7, 0, 30), (7, 0, 30)], true), "C4");
+        assert_eq!(wrong([(7, 0, 30), (7, 0, 30)], false), "C4");
+    }
 }
