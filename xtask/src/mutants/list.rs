@@ -161,7 +161,7 @@ pub(super) const MUTANTS: &[Mutant] = mutants! {
         "held .. WAITED_FOR, 'KEEPTTL'" => "held, 'KEEPTTL'";
     "redis-single": "a batch releases only its first" in "crates/redis-single/src/lua/release.lua",
         "refusal('DEL', unpack(freed))" => "refusal('DEL', freed[1])";
-    "redis-single" by "queue": "a claim does not look for a queue" in "crates/redis-single/src/lua/try_acquire.lua",
+    "redis-single" by "line": "a claim does not look for a queue" in "crates/redis-single/src/lua/try_acquire.lua",
         "if unseen == 0 then" => "if true then";
     "redis-single": "a release by force is not told as such" in "crates/redis/src/lua/force_release.lua",
         "redis.pcall('SET', forced, string.sub(held, 1, 32), 'PX', kept)" => "";
@@ -172,7 +172,7 @@ pub(super) const MUTANTS: &[Mutant] = mutants! {
         "return 'gone'" => "return redis.pcall('SET', lock, grant .. '{}', 'PX', lease, 'NX') and 'held'";
     "redis-single": "a counter is raised by another command than the grant, and too late" in "crates/redis-single/src/lua/try_acquire.lua",
         "fence, 'epoch ' .. number" => "fence, last";
-    "redis-single" by "replicas": "what WAIT answers is not looked at, as on another connection" in "crates/redis/src/client/confirmation.rs",
+    "redis-single" by "topologies": "what WAIT answers is not looked at, as on another connection" in "crates/redis/src/client/confirmation.rs",
         "Ok(confirmed) if confirmed >= u64::from(self.replicas) => None" => "Ok(confirmed) if confirmed < u64::MAX => None";
 
     "redis-reentrant": "sessions do not exclude each other" in REENTRANT_LUA,

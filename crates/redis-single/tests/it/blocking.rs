@@ -17,34 +17,23 @@ fn last_guard(url: String) -> blocking::LockGuard {
     std::thread::spawn(connects).join().unwrap()
 }
 
-async fn is_free_and_alone(server: &Server) {
-    let locks = RedisSingle::connect(&server.url()).await.unwrap();
-    let guard = locks.lock_for("k", LEASE / 2).await.expect("it is released, and not left to its lease");
-    guard.release().await.unwrap();
-    drop(locks);
-    eventually("the thread has ended with its connection", async || server.clients().await == 0).await;
-}
-
 #[test(multi_thread)]
-async fn the_last_guard_is_released_within_a_runtime() {
+async fn the_last_guard_is_released_within_a_runtime_and_when_a_silent_server_goes_on() {
     let server = needs("redis-server", Server::start(&[]).await);
+    let is_free_and_alone = async || {
+        let locks = RedisSingle::connect(&server.url()).await.unwrap();
+        let guard = locks.lock_for("k", LEASE / 2).await.expect("it is released, and not left to its lease");
+        guard.release().await.unwrap();
+        drop(locks);
+        eventually("the thread has ended with its connection", async || server.clients().await == 0).await;
+    };
     drop(last_guard(server.url()));
-    is_free_and_alone(&server).await;
-    last_guard(server.url()).release().unwrap_err();
-    is_free_and_alone(&server).await;
-    let guard = last_guard(server.url());
-    tokio::task::spawn_blocking(move || drop(guard)).await.unwrap();
-    is_free_and_alone(&server).await;
-}
-
-#[test(multi_thread)]
-async fn the_last_guard_is_released_when_the_server_goes_on() {
-    let server = needs("redis-server", Server::start(&[]).await);
+    is_free_and_alone().await;
     let guard = last_guard(server.url());
     server.pause();
     let drops = std::thread::spawn(move || drop(guard));
     tokio::time::sleep(Duration::from_millis(1500)).await;
     server.resume();
     drops.join().unwrap();
-    is_free_and_alone(&server).await;
+    is_free_and_alone().await;
 }

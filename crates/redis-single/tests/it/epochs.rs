@@ -1,13 +1,11 @@
 //! Epochs: numbers that a server which forgets does not give again.
 
-use std::time::Duration;
-
-use leasehold_core::{Attempt, Backend, Claim, FencingToken, LocalHandoff, LockKey, Mode};
+use leasehold_core::{Attempt, Backend, Claim, FencingToken};
 use leasehold_redis_single::{LockerExt, RedisSingle, Result};
 use leasehold_testkit::redis::Server;
 use leasehold_testkit::{eventually, needs, test};
 
-use crate::waiters::{FENCE, LINE, clock};
+use crate::waiters::{FENCE, claim, clock, listening, locker, places};
 
 /// A key in the hash slot of `k`.
 const LIKE_K: &str = "like-k/168527";
@@ -15,11 +13,11 @@ const LIKE_K: &str = "like-k/168527";
 #[test]
 async fn a_counter_that_is_ahead_of_the_clock_waits_for_it_unless_the_clock_was_set_back() -> Result<()> {
     let server = needs("redis-server", Server::start(&[]).await);
-    let store = RedisSingle::builder().url(server.url()).backend().await?;
+    let store = listening(&server).await?;
     let ahead = clock(&server).await + 12_000;
     server.ask(&["SET", FENCE, &format!("epoch {ahead}")]).await;
-    let claim = Claim::new(&LockKey::new("k")?, Mode::Exclusive, Duration::from_secs(30));
-    assert_eq!(store.try_acquire(&claim).await?, Attempt::AHEAD_OF_THE_CLOCK);
+    let attempt = store.try_acquire(&Claim { waits: false, ..claim() }).await?;
+    assert_eq!(attempt, Attempt::AHEAD_OF_THE_CLOCK);
     let kept = server.ask(&["GET", FENCE]).await.text().to_owned();
     assert_eq!((kept, server.ask(&["DBSIZE"]).await.number()), (format!("epoch {ahead}"), 1));
     let locks = RedisSingle::from(store);
@@ -36,12 +34,10 @@ async fn a_counter_that_is_ahead_of_the_clock_waits_for_it_unless_the_clock_was_
 #[test]
 async fn a_waiter_whose_turn_comes_before_there_is_an_epoch_has_the_key_as_soon_as_there_is_one() -> Result<()> {
     let server = needs("redis-server", Server::start(&[]).await);
-    let connect = || RedisSingle::builder().url(server.url()).local_handoff(LocalHandoff::off()).connect();
-    let (here, there) = (connect().await?, connect().await?);
+    let (here, there) = (locker(&server).await?, locker(&server).await?);
     let held = here.lock("k").await?;
     let waiting = tokio::spawn(async move { there.lock("k").await });
-    let waits = async || server.ask(&["EXISTS", LINE]).await.number() == 1;
-    eventually("it has a place", waits).await;
+    eventually("it has a place", async || places(&server).await == 1).await;
     server.ask(&["SET", FENCE, &format!("epoch {}", clock(&server).await + 4_000)]).await;
     held.release().await.map(drop)?;
     assert!(waiting.await.unwrap()?.is_held());
@@ -52,18 +48,15 @@ async fn a_waiter_whose_turn_comes_before_there_is_an_epoch_has_the_key_as_soon_
 #[test]
 async fn all_keys_of_a_slot_draw_from_one_counter_that_stays_and_grows_with_each_grant() -> Result<()> {
     let server = needs("redis-server", Server::start(&[]).await);
-    let locks = RedisSingle::builder().url(server.url()).local_handoff(LocalHandoff::off()).connect().await?;
-    let newest = async || server.ask(&["GET", FENCE]).await.text().to_owned();
+    let locks = locker(&server).await?;
     let mut before = None;
-    for _ in 0..3 {
-        for key in ["k", LIKE_K] {
-            let guard = locks.lock(key).await?;
-            let epoch = guard.fencing_token().map(FencingToken::epoch);
-            assert!(epoch > before, "{key}: {epoch:?} after {before:?}");
-            assert_eq!(newest().await, format!("epoch {}", epoch.unwrap()));
-            guard.release().await.map(drop)?;
-            before = epoch;
-        }
+    for key in ["k", LIKE_K].repeat(3) {
+        let guard = locks.lock(key).await?;
+        let epoch = guard.fencing_token().map(FencingToken::epoch);
+        assert!(epoch > before, "{key}: {epoch:?} after {before:?}");
+        assert_eq!(server.ask(&["GET", FENCE]).await.text(), format!("epoch {}", epoch.unwrap()));
+        guard.release().await.map(drop)?;
+        before = epoch;
     }
     assert_eq!(server.ask(&["PTTL", FENCE]).await.number(), -1, "it would be forgotten");
     assert_eq!(server.ask(&["DBSIZE"]).await.number(), 1, "a key that nobody holds takes no memory");

@@ -8,7 +8,7 @@ use leasehold_redis_single::{
     Admin, ErrorKind, FencingToken, LocalHandoff, LockGuard, LockOptions, LockerExt, LossReason, RedisSingle,
     RedisSingleBuilder, Result,
 };
-use leasehold_testkit::redis::{Answer, Server, ask};
+use leasehold_testkit::redis::{Answer, LeastUser, Server, ask};
 use leasehold_testkit::{eventually, needs, test};
 use tokio::task::JoinHandle;
 use tokio::time::timeout;
@@ -26,22 +26,6 @@ fn waits(locks: &RedisSingle, options: &LockOptions) -> JoinHandle<Result<LockGu
     tokio::spawn(async move { Ok(locks.acquire(&key(), &options).await?.expect("it waits for ever")) })
 }
 
-/// The rules of a user, as the README gives them.
-fn rules(user: &str) -> Vec<String> {
-    let readme = include_str!("../../README.md");
-    let command = readme.split("```").find(|block| block.contains(&format!("ACL SETUSER {user} "))).expect("a rule");
-    command.split_whitespace().skip_while(|word| *word != ">secret").skip(1).map(str::to_owned).collect()
-}
-
-/// One more who may do what the README gives this user, in this namespace.
-async fn user(server: &Server, name: &str, like: &str, namespace: &str) -> String {
-    let rules: Vec<_> = rules(like).iter().map(|rule| rule.replace("leasehold", namespace)).collect();
-    let rules: Vec<_> = rules.iter().map(String::as_str).collect();
-    let words = [&["ACL", "SETUSER", name, "reset", "on", ">secret"], &rules[..]].concat();
-    assert_eq!(server.ask(&words).await, Answer::Text("OK".into()));
-    server.url().replace("redis://", &format!("redis://{name}:secret@"))
-}
-
 /// Who waits, and where that is told of a grant.
 async fn first_in_line(server: &Server) -> Option<(String, String)> {
     let Answer::List(fields) = server.ask(&["HGETALL", LINE]).await else { return None };
@@ -56,29 +40,6 @@ async fn forge(server: &Server, number: &str) {
     let (owner, inbox) = first_in_line(server).await.expect("somebody waits");
     let heard = server.ask(&["PUBLISH", &inbox, &format!("{owner} {number} {LOCK}")]).await;
     assert_eq!(heard, Answer::Number(1));
-}
-
-#[test]
-async fn a_number_beyond_the_clock_of_the_store_makes_no_guard() -> Result<()> {
-    let server = needs("redis-server", Server::start(&[]).await);
-    let (theirs, ours) = (to(&server).connect().await?, to(&server).connect().await?);
-    let held = theirs.lock("k").await?;
-    let mut waiter = waits(&ours, &LockOptions::new());
-    for ahead in [160_000, 1 << 50, (1 << 53) - 1, u64::MAX] {
-        let number = clock(&server).await.saturating_add(ahead).to_string();
-        eventually("somebody waits and listens", async || first_in_line(&server).await.is_some()).await;
-        let asked = server.scripts().await;
-        forge(&server, &number).await;
-        tokio::select! {
-            guard = &mut waiter => panic!("{number}: {guard:?}"),
-            () = eventually("the store is asked", async || server.scripts().await > asked) => {}
-        }
-    }
-    let before = held.fencing_token();
-    let _ = held.release().await?;
-    let guard = waiter.await.expect("it goes on")?;
-    assert!(guard.fencing_token() > before);
-    Ok(())
 }
 
 #[test]
@@ -119,25 +80,29 @@ async fn a_forged_guard_ends_with_its_first_renewal_and_its_number_is_soon_passe
 }
 
 #[test]
-async fn without_renewal_and_where_grants_are_verified_a_forged_message_makes_no_guard() -> Result<()> {
+async fn a_forged_message_makes_no_guard_beyond_the_clock_without_renewal_or_if_grants_are_verified() -> Result<()> {
     let server = needs("redis-server", Server::start(&[]).await);
     let theirs = to(&server).connect().await?;
     let trusting = to(&server).connect().await?;
     let verifying = to(&server).verify_grants(true).connect().await?;
-    let brief = Duration::from_secs(2);
-    for (ours, options) in [
-        (&trusting, LockOptions::new().renew(false)),
-        (&trusting, LockOptions::new().renew(false).ttl(brief)),
-        (&verifying, LockOptions::new()),
-        (&verifying, LockOptions::new().ttl(brief)),
+    let (usual, brief) = (LockOptions::new(), LockOptions::new().ttl(Duration::from_secs(2)));
+    for (ours, options, ahead) in [
+        (&trusting, usual.clone(), 160_000),
+        (&trusting, usual.clone(), 1 << 50),
+        (&trusting, usual.clone(), (1 << 53) - 1),
+        (&trusting, usual.clone(), u64::MAX),
+        (&trusting, usual.clone().renew(false), 0),
+        (&trusting, brief.clone().renew(false), 0),
+        (&verifying, usual, 0),
+        (&verifying, brief, 0),
     ] {
         let held = theirs.lock("k").await?;
         let mut waiter = waits(ours, &options);
         eventually("somebody waits and listens", async || first_in_line(&server).await.is_some()).await;
         let asked = server.scripts().await;
-        forge(&server, &clock(&server).await.to_string()).await;
+        forge(&server, &clock(&server).await.saturating_add(ahead).to_string()).await;
         tokio::select! {
-            guard = &mut waiter => panic!("{options:?}: {guard:?}"),
+            guard = &mut waiter => panic!("{ahead} {options:?}: {guard:?}"),
             () = eventually("it is asked for", async || server.scripts().await >= asked + 2) => {}
         }
         let before = held.fencing_token();
@@ -152,27 +117,28 @@ async fn without_renewal_and_where_grants_are_verified_a_forged_message_makes_no
 #[test]
 async fn a_user_who_may_only_read_or_has_another_namespace_cannot_forge() -> Result<()> {
     let server = needs("redis-server", Server::start(&[]).await);
-    let viewer = user(&server, "viewer", "viewer", "leasehold").await;
-    user(&server, "other", "app", "another").await;
     let (theirs, ours) = (to(&server).connect().await?, to(&server).connect().await?);
     let held = theirs.lock("k").await?;
     let waiter = waits(&ours, &LockOptions::new());
     eventually("somebody waits and listens", async || first_in_line(&server).await.is_some()).await;
     let (_, inbox) = first_in_line(&server).await.expect("somebody waits");
 
-    let looks = RedisSingle::connect(&viewer).await?;
+    let readme = include_str!("../../README.md");
+    let viewer = LeastUser::of(&readme[readme.find("ACL SETUSER viewer").expect("its rules")..]);
+    let looks = RedisSingle::connect(&viewer.make(&server, &[]).await).await?;
     assert_eq!(looks.inspect(&key()).await?.holders.len(), 1);
     assert_eq!(looks.list("", None).await?.keys.len(), 1);
     assert_eq!(looks.force_release(&key()).await.unwrap_err().kind(), ErrorKind::Backend);
     assert_eq!(looks.try_lock("free").await.unwrap_err().kind(), ErrorKind::Backend);
     let in_lua = format!("return redis.call('PUBLISH', '{inbox}', 'x')");
-    for name in ["viewer", "other"] {
+    for user in [viewer, LeastUser::of(&readme.replace("leasehold:", "another:"))] {
+        user.make(&server, &[]).await;
         for words in [&["HGETALL", LINE][..], &["HKEYS", LINE], &["PUBLISH", &inbox, "x"], &["EVAL", &in_lua, "0"]] {
-            let answer = ask(server.port(), &[&["AUTH", name, "secret"], words]).await.expect("an answer");
+            let answer = ask(server.port(), &[&["AUTH", "app", "pw"], words]).await.expect("an answer");
             let refused = ["NOPERM", "ACL", "The user executing the script can't"]
                 .iter()
                 .any(|word| answer.text().contains(word));
-            assert!(refused && matches!(answer, Answer::Refused(_)), "{name} {words:?}: {answer:?}");
+            assert!(refused && matches!(answer, Answer::Refused(_)), "{user:?} {words:?}: {answer:?}");
         }
     }
     let _ = held.release().await?;

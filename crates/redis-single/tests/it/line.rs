@@ -8,20 +8,11 @@ use leasehold_redis_single::{LockerExt, RedisSingleBackend, Result};
 use leasehold_testkit::redis::{Answer, Server};
 use leasehold_testkit::{needs, test};
 
-use crate::waiters::{FENCE, LINE, LOCK, claim, has_it, listening, locker, places, rewrite, takes_a_place};
+use crate::waiters::{
+    FENCE, LINE, LOCK, claim, has_it, holds, leaves, listening, locker, places, rewrite, takes_a_place,
+};
 
 const NOBODY: &str = "!{leasehold:}:inbox:nobody";
-
-async fn holds(store: &RedisSingleBackend) -> Result<Claim> {
-    let holder = claim();
-    assert!(matches!(store.try_acquire(&holder).await?, Attempt::Granted { .. }));
-    Ok(holder)
-}
-
-/// What it gives back: the key if it holds it, else its place.
-async fn leaves(store: &RedisSingleBackend, claim: &Claim) -> Result<LeaseStatus> {
-    store.release(&claim.grant(None)).await
-}
 
 /// The places are from so long ago that none of them counts.
 async fn forgets_to_ask(server: &Server) {
@@ -233,6 +224,8 @@ struct Model<'a> {
     server: &'a Server,
     store: &'a RedisSingleBackend,
     holder: Option<Claim>,
+    /// Whose lease is over, and who has not released yet.
+    late: Option<Claim>,
     line: Vec<Waiter>,
 }
 
@@ -240,6 +233,7 @@ impl Model<'_> {
     async fn step(&mut self, dice: &mut Dice) -> Result<()> {
         match (dice.below(6), self.holder.clone()) {
             (0 | 1, Some(_)) if self.line.len() < 8 => self.line.push((takes_a_place(self.store).await?, true)),
+            (comes, None) if comes < 2 => self.comes_to_a_free_key(comes == 0).await?,
             (2, holder) if !self.line.is_empty() => {
                 let (leaving, _) = self.line.remove(dice.below(self.line.len()));
                 assert_eq!(leaves(self.store, &leaving).await?, LeaseStatus::NotHeld);
@@ -255,15 +249,37 @@ impl Model<'_> {
             (4, Some(_)) if dice.below(2) == 0 => {
                 // As at the end of its lease.
                 self.server.ask(&["DEL", LOCK]).await;
-                self.holder = None;
+                self.late = self.holder.take();
             }
             (4, Some(claim)) => {
                 assert_eq!(leaves(self.store, &claim).await?, LeaseStatus::Held);
                 self.holder = next_of(&mut self.line, None);
             }
+            (4, None) => {
+                let Some(late) = self.late.take() else { return Ok(()) };
+                assert_eq!(leaves(self.store, &late).await?, LeaseStatus::NotHeld);
+                self.holder = next_of(&mut self.line, None);
+            }
             (5, _) if !self.line.is_empty() => self.asks_again(dice.below(self.line.len())).await?,
-            (_, None) if self.line.is_empty() => self.holder = Some(holds(self.store).await?),
             _ => {}
+        }
+        Ok(())
+    }
+
+    /// It serves the first in line, and is told of that one's epoch; where nobody can be served, it has the key.
+    async fn comes_to_a_free_key(&mut self, waits: bool) -> Result<()> {
+        let claim = Claim { waits, ..claim() };
+        let (served, attempt) = (next_of(&mut self.line, None), self.store.try_acquire(&claim).await?);
+        match (&served, attempt) {
+            (None, Attempt::Granted { .. }) => self.holder = Some(claim),
+            (Some(_), Attempt::Busy { .. }) if !waits => self.holder = served,
+            (Some(_), Attempt::Queued { epoch_of_holder: Some(epoch), .. }) if waits => {
+                let entry = self.server.ask(&["GET", LOCK]).await;
+                assert_eq!(entry.text().split(' ').nth(1), Some(&*epoch.to_string()));
+                self.holder = served;
+                self.line.push((claim, true));
+            }
+            (_, attempt) => panic!("{attempt:?} beside {served:?}"),
         }
         Ok(())
     }
@@ -301,7 +317,7 @@ async fn whatever_they_do_they_are_served_in_the_order_in_which_they_came() -> R
         }
         let (mut dice, begun) = (Dice(seed), clock.now());
         server.ask(&["FLUSHALL"]).await;
-        let mut model = Model { server: &server, store: &store, holder: None, line: Vec::new() };
+        let mut model = Model { server: &server, store: &store, holder: None, late: None, line: Vec::new() };
         for step in 0..40 {
             model.step(&mut dice).await?;
             let is_true = model.is_true().await;

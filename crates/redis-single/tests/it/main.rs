@@ -7,7 +7,6 @@ mod cluster;
 mod conformance;
 mod driver;
 mod epochs;
-mod fail_over;
 mod forgery;
 mod garbage;
 mod group_commit;
@@ -16,10 +15,7 @@ mod line;
 mod passwords;
 mod queue;
 mod refusals;
-mod replicas;
 mod shut_out;
-mod signals;
-mod silence;
 mod topologies;
 mod waiters;
 

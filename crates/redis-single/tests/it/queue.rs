@@ -1,16 +1,17 @@
 //! Waiters of all processes queue in Redis. The tests start the servers they need; without `redis-server` they are ignored.
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use leasehold_core::{Attempt, Backend, LeaseStatus};
+use leasehold_core::{Backend, LeaseStatus};
 use leasehold_redis_single::{Capability, LockOptions, Locker, LockerExt, RedisSingle, Result};
 use leasehold_testkit::redis::{Answer, Server};
 use leasehold_testkit::{eventually, needs, test};
+use tokio::runtime::Builder;
 use tokio::task::JoinSet;
 
-use crate::waiters::{FENCE, LINE, LOCK, claim, has_it, key, listening, locker, places, rewrite, takes_a_place};
+use crate::waiters::{FENCE, LINE, LOCK, has_it, holds, key, leaves, listening, locker, places, takes_a_place};
 
 #[test(quiet)]
 async fn a_key_that_goes_round_costs_two_commands_an_acquisition_and_all_have_it_as_often() -> Result<()> {
@@ -60,18 +61,25 @@ async fn a_key_that_goes_round_costs_two_commands_an_acquisition_and_all_have_it
 }
 
 #[test]
-async fn a_waiter_whose_process_is_gone_is_passed_over_at_once() -> Result<()> {
+async fn waiters_whose_processes_are_gone_are_passed_over_at_once() -> Result<()> {
     let server = needs("redis-server", Server::start(&[]).await);
-    let (dead, alive) = (listening(&server).await?, listening(&server).await?);
-    let held = locker(&server).await?.lock("k").await?;
-    takes_a_place(&dead).await?;
-    let next = takes_a_place(&alive).await?;
-    dead.close().await;
-    eventually("the server has noticed", async || server.clients().await == 3).await;
-    let published = server.calls("publish").await;
-    let _ = held.release().await?;
-    assert!(has_it(&server, &next).await);
-    assert_eq!(server.calls("publish").await - published, 1, "a grant that nobody has was told");
+    let (here, alive) = (listening(&server).await?, listening(&server).await?);
+    for one_lives in [true, false] {
+        let holder = holds(&here).await?;
+        for _ in 0..2 {
+            let dead = listening(&server).await?;
+            takes_a_place(&dead).await?;
+            dead.close().await;
+        }
+        let next = if one_lives { takes_a_place(&alive).await? } else { holder.clone() };
+        eventually("the server has noticed", async || server.clients().await == 4).await;
+        let published = server.calls("publish").await;
+        assert_eq!(leaves(&here, &holder).await?, LeaseStatus::Held);
+        assert_eq!(has_it(&server, &next).await, one_lives);
+        assert_eq!(server.ask(&["EXISTS", LOCK]).await.number(), i64::from(one_lives));
+        assert_eq!(server.calls("publish").await - published, 1, "a grant that nobody has was told");
+        leaves(&alive, &next).await?;
+    }
     Ok(())
 }
 
@@ -89,11 +97,10 @@ async fn a_release_frees_the_key_at_once_where_no_waiter_can_be_served() -> Resu
         (&["ACL", "SETUSER", "default", "-hmget"], &["ACL", "SETUSER", "default", "+hmget"]),
         (&["ACL", "SETUSER", "default", "-hget"], &["ACL", "SETUSER", "default", "+hget"]),
     ] {
-        let holder = claim();
-        assert!(matches!(here.try_acquire(&holder).await?, Attempt::Granted { .. }));
+        let holder = holds(&here).await?;
         takes_a_place(&there).await?;
         server.ask(obstacle).await;
-        let released = here.release(&holder.grant(None)).await;
+        let released = leaves(&here, &holder).await;
         // Nobody asks for it: that the lease is an hour would show.
         assert_eq!(server.ask(&["EXISTS", LOCK]).await.number(), 0, "{obstacle:?}");
         assert_eq!(released?, LeaseStatus::Held, "{obstacle:?}");
@@ -104,118 +111,23 @@ async fn a_release_frees_the_key_at_once_where_no_waiter_can_be_served() -> Resu
 }
 
 #[test]
-async fn a_release_frees_the_key_at_once_where_all_waiters_died() -> Result<()> {
-    let server = needs("redis-server", Server::start(&[]).await);
-    let (holder, dead) = (listening(&server).await?, [listening(&server).await?, listening(&server).await?]);
-    let held = claim();
-    assert!(matches!(holder.try_acquire(&held).await?, Attempt::Granted { .. }));
-    for dead in &dead {
-        takes_a_place(dead).await?;
-        dead.close().await;
-    }
-    eventually("the server has noticed", async || server.clients().await == 2).await;
-    assert_eq!(holder.release(&held.grant(None)).await?, LeaseStatus::Held);
-    assert_eq!(server.ask(&["EXISTS", LOCK]).await.number(), 0);
-    Ok(())
-}
-
-#[test]
 async fn a_waiter_that_died_without_a_trace_keeps_the_others_for_three_seconds_at_most() -> Result<()> {
     let server = needs("redis-server", Server::start(&[]).await);
-    let dead = listening(&server).await?;
-    let (here, there) = (locker(&server).await?, locker(&server).await?);
-    let held = here.lock("k").await?;
-    let granted = takes_a_place(&dead).await?;
+    let (dead, there) = (listening(&server).await?, locker(&server).await?);
+    let held = locker(&server).await?.lock("k").await?;
+    let first = takes_a_place(&dead).await?;
+    let place = server.ask(&["HGET", LINE, &first.owner.to_hex()]).await;
+    let counts_until: u64 = place.text().split(' ').nth(2).unwrap().parse().unwrap();
+    let Answer::List(time) = server.ask(&["TIME"]).await else { panic!("no time") };
+    let now = time[0].text().parse::<u64>().unwrap() * 1000;
+    assert!(counts_until <= now + 1000 + 3000, "{counts_until} is more than three seconds after {now}");
     let waiting = tokio::spawn(async move { there.lock("k").await });
     eventually("both have a place", async || places(&server).await == 2).await;
     let _ = held.release().await?;
-    assert!(has_it(&server, &granted).await);
+    assert!(has_it(&server, &first).await);
     assert!(server.ask(&["PTTL", LOCK]).await.number() <= 3000, "an hour was asked for");
+    assert!(server.ask(&["PTTL", LINE]).await.number() <= 60_000);
     assert!(waiting.await.unwrap()?.is_held());
-    Ok(())
-}
-
-#[test]
-async fn a_place_that_was_not_confirmed_for_three_seconds_does_not_count() -> Result<()> {
-    let server = needs("redis-server", Server::start(&[]).await);
-    let (dead, alive) = (listening(&server).await?, listening(&server).await?);
-    let held = locker(&server).await?.lock("k").await?;
-    takes_a_place(&dead).await?;
-    let till = server.ask(&["EVAL", "return redis.call('HVALS', KEYS[1])", "1", LINE]).await;
-    let Answer::List(values) = till else { panic!("{till:?}") };
-    let till: u64 = values.iter().find_map(|value| value.text().split(' ').nth(2)).unwrap().parse().unwrap();
-    let Answer::List(time) = server.ask(&["TIME"]).await else { panic!("no time") };
-    let now = time[0].text().parse::<u64>().unwrap() * 1000;
-    assert!(till <= now + 1000 + 3000, "{till} is more than three seconds after {now}");
-    rewrite(&server, "", 2, "1").await;
-    let next = takes_a_place(&alive).await?;
-    let _ = held.release().await?;
-    assert!(has_it(&server, &next).await);
-    let life = server.ask(&["PTTL", LINE]).await.number();
-    assert!(life <= 60_000, "{life}");
-    Ok(())
-}
-
-#[test]
-async fn without_permission_to_subscribe_waiters_keep_their_places_and_ask() -> Result<()> {
-    let server = needs("redis-server", Server::start(&[]).await);
-    server.ask(&["ACL", "SETUSER", "app", "reset", "on", ">pw", "+@all", "~*", "resetchannels"]).await;
-    let url = server.url().replace("redis://", "redis://app:pw@");
-    let holder = RedisSingle::connect(&url).await?;
-    let held = holder.lock("k").await?;
-    let mut waiting = JoinSet::new();
-    for count in 1..=3 {
-        let client = RedisSingle::connect(&url).await?;
-        waiting.spawn(async move { client.lock("k").await?.release().await });
-        eventually("it has a place", async || places(&server).await == count).await;
-    }
-    let _ = held.release().await?;
-    while let Some(served) = waiting.join_next().await {
-        let _ = served.unwrap()?;
-    }
-    Ok(())
-}
-
-#[test]
-async fn a_release_after_the_lease_ended_grants_to_the_first_in_the_queue() -> Result<()> {
-    let server = needs("redis-server", Server::start(&[]).await);
-    let (here, there) = (listening(&server).await?, listening(&server).await?);
-    let holder = claim();
-    assert!(matches!(here.try_acquire(&holder).await?, Attempt::Granted { .. }));
-    let first = takes_a_place(&there).await?;
-    // As at the end of its lease.
-    server.ask(&["DEL", LOCK]).await;
-    assert_eq!(here.release(&holder.grant(None)).await?, LeaseStatus::NotHeld);
-    assert!(has_it(&server, &first).await);
-    Ok(())
-}
-
-#[test]
-async fn a_try_does_not_overtake_the_queue() -> Result<()> {
-    let server = needs("redis-server", Server::start(&[]).await);
-    let (store, others) = (listening(&server).await?, locker(&server).await?);
-    let holder = claim();
-    assert!(matches!(store.try_acquire(&holder).await?, Attempt::Granted { .. }));
-    let first = takes_a_place(&store).await?;
-    // As at the end of its lease.
-    server.ask(&["DEL", LOCK]).await;
-    assert!(others.try_lock("k").await?.is_none());
-    assert!(has_it(&server, &first).await);
-    Ok(())
-}
-
-#[test]
-async fn a_claim_of_a_free_key_behind_others_is_answered_the_epoch_of_the_first_in_the_queue() -> Result<()> {
-    let server = needs("redis-server", Server::start(&[]).await);
-    let (here, there) = (listening(&server).await?, listening(&server).await?);
-    let holder = claim();
-    assert!(matches!(here.try_acquire(&holder).await?, Attempt::Granted { .. }));
-    let first = takes_a_place(&there).await?;
-    // As at the end of its lease.
-    server.ask(&["DEL", LOCK]).await;
-    let Attempt::Queued { epoch_of_holder, .. } = here.try_acquire(&claim()).await? else { panic!("not behind") };
-    let Attempt::Granted { epoch } = there.try_acquire(&first).await? else { panic!("not the first") };
-    assert!(epoch.is_some() && epoch == epoch_of_holder);
     Ok(())
 }
 
@@ -266,55 +178,35 @@ async fn the_queue_can_be_off_and_programs_with_and_without_it_take_turns() -> R
     Ok(())
 }
 
-/// A runtime of its own that can stand still, as a process does that is stopped.
-struct Process {
-    runtime: tokio::runtime::Handle,
-    _ends: tokio::sync::oneshot::Sender<()>,
-}
-
-impl Process {
-    fn start() -> Self {
-        let (ends, ended) = tokio::sync::oneshot::channel();
-        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
-        let handle = runtime.handle().clone();
-        std::thread::spawn(move || runtime.block_on(async { drop(ended.await) }));
-        Self { runtime: handle, _ends: ends }
-    }
-
-    /// Until what is returned drops.
-    async fn stands_still(&self) -> std::sync::mpsc::Sender<()> {
-        let (goes_on, held) = std::sync::mpsc::channel::<()>();
-        let (stands, standing) = tokio::sync::oneshot::channel();
-        self.runtime.spawn(async move {
-            let _ = stands.send(());
-            let _ = held.recv();
-        });
-        standing.await.expect("it runs");
-        goes_on
-    }
-}
-
 #[test]
 async fn a_waiter_that_was_stopped_makes_no_guard_of_a_grant_that_is_another_s_by_now() -> Result<()> {
     let server = needs("redis-server", Server::start(&[]).await);
     let (hour, short) = (Duration::from_secs(3600), Duration::from_secs(2));
     for options in [LockOptions::new().ttl(hour), LockOptions::new().ttl(short).renew(false)] {
-        let (process, holder, other) = (Process::start(), locker(&server).await?, locker(&server).await?);
+        // On one thread, which can stand still, as a process does that is stopped.
+        let runtime = Box::leak(Box::new(Builder::new_multi_thread().worker_threads(1).enable_all().build().unwrap()));
+        let (holder, other) = (locker(&server).await?, locker(&server).await?);
         let held = holder.lock("k").await?;
         let url = server.url();
-        let mut stopped = process.runtime.spawn(async move {
+        let mut stopped = runtime.spawn(async move {
             let locks = RedisSingle::connect(&url).await?;
             let guard = locks.acquire(&key(), &options).await?.expect("it waits for ever");
             let token = guard.fencing_token();
             guard.release().await.map(|_| token)
         });
         eventually("it has a place", async || places(&server).await == 1).await;
-        let standing = process.stands_still().await;
+        let (goes_on, stands_still) = std::sync::mpsc::channel::<()>();
+        let (stands, standing) = tokio::sync::oneshot::channel();
+        runtime.spawn(async move {
+            let _ = stands.send(());
+            let _ = stands_still.recv();
+        });
+        standing.await.expect("it runs");
         // Granted to the one that stands still, and then, when that lease is over, to another.
         let _ = held.release().await?;
         let theirs = other.lock("k").await?;
         let asked = server.scripts().await;
-        drop(standing);
+        drop(goes_on);
         let asks = async || server.scripts().await >= asked + 3;
         tokio::select! {
             guard = &mut stopped => panic!("a guard beside that of another: {guard:?}"),
@@ -323,6 +215,42 @@ async fn a_waiter_that_was_stopped_makes_no_guard_of_a_grant_that_is_another_s_b
         let token = theirs.fencing_token();
         let _ = theirs.release().await?;
         assert!(stopped.await.unwrap()? > token);
+    }
+    Ok(())
+}
+
+/// As long as a place counts, and longer than a command may take. A release in the silence is the first thing that the server
+/// hears, when nobody's place counts any more.
+#[test]
+async fn a_server_that_is_silent_for_seconds_keeps_the_order_of_the_queue() -> Result<()> {
+    const SILENCE: Duration = Duration::from_secs(3);
+    const LENGTH: usize = 8;
+    for is_released_in_the_silence in [false, true] {
+        let server = needs("redis-server", Server::start(&[]).await);
+        let holder = locker(&server).await?;
+        // The server knows all scripts.
+        let _ = holder.lock("k").await?.release().await?;
+        let mut guard = Some(holder.lock("k").await?);
+        let (mut waiters, order) = (JoinSet::new(), Arc::<Mutex<Vec<_>>>::default());
+        for waiter in 0..LENGTH {
+            let (locks, order) = (locker(&server).await?, Arc::clone(&order));
+            waiters.spawn(async move {
+                let guard = locks.lock("k").await?;
+                order.lock().unwrap().push(waiter);
+                guard.release().await.map(drop)
+            });
+            eventually("it has a place", async || places(&server).await > waiter).await;
+        }
+        server.pause();
+        drop(guard.take_if(|_| is_released_in_the_silence));
+        tokio::time::sleep(SILENCE).await;
+        server.resume();
+        drop(guard);
+        while let Some(served) = waiters.join_next().await {
+            served.unwrap()?;
+        }
+        assert_eq!(*order.lock().unwrap(), (0..LENGTH).collect::<Vec<_>>());
+        eventually("nothing is left", async || server.ask(&["EXISTS", LOCK, LINE]).await.number() == 0).await;
     }
     Ok(())
 }

@@ -3,8 +3,10 @@
 
 use std::time::Duration;
 
-use leasehold_redis_single::{Admin, ErrorKind, LockKey, LockOptions, LockerExt, RedisSingle, ReleaseOutcome, Result};
-use leasehold_testkit::redis::{Cluster, Sentinels, Server};
+use leasehold_redis_single::{
+    Admin, ErrorKind, LockKey, LockOptions, LockerExt, LossReason, RedisSingle, ReleaseOutcome, Result,
+};
+use leasehold_testkit::redis::{Cluster, Layout, LeastUser, Sentinels, Server};
 use leasehold_testkit::{needs, test};
 use tokio::time::timeout;
 
@@ -12,24 +14,24 @@ const MINUTE: Duration = Duration::from_secs(60);
 
 /// The line in the README, and what it adds.
 async fn restrict(server: &Server, more: &[&str]) {
-    let least = "-@all +eval +evalsha +get +mget +mset +exists +set +del +pexpire +pttl +time +ping +type +info +scan +publish +subscribe \
-                 +unsubscribe +hget +hmget +hset +hdel +hlen +hincrby +pubsub|numsub";
-    let rules: Vec<&str> = least.split_whitespace().chain(more.iter().copied()).collect();
-    let user = ["ACL", "SETUSER", "app", "on", ">secret", "~{leasehold:*", "&{leasehold:*"];
-    assert_eq!(server.ask(&[&user[..], &rules].concat()).await.text(), "OK");
+    LeastUser::of(include_str!("../../README.md")).make(server, &[]).await;
+    assert_eq!(server.ask(&[&["ACL", "SETUSER", "app"][..], more].concat()).await.text(), "OK");
 }
 
 async fn all_works(url: &str) -> Result<()> {
-    let url = url.replacen("://", "://app:secret@", 1);
+    let url = url.replacen("://", "://app:pw@", 1);
     let (here, there) = (RedisSingle::connect(&url).await?, RedisSingle::connect(&url).await?);
     let guard = here.lock("k").await?;
     guard.renew().await?;
-    assert_eq!(there.list("", None).await?.keys.len(), 1);
+    // The first page may be that of another node.
+    let mut page = there.list("", None).await?;
+    while page.keys.is_empty() {
+        page = there.list("", page.next.as_ref()).await?;
+    }
     let waiting = tokio::spawn(async move { there.lock("k").await });
     let _ = guard.release().await?;
     let guard = waiting.await.expect("no panic")?;
-    here.force_release(guard.key()).await?;
-    Ok(())
+    here.force_release(guard.key()).await.map(drop)
 }
 
 #[test]
@@ -38,17 +40,7 @@ async fn the_least_privileges_are_enough_everywhere() -> Result<()> {
     for node in cluster.nodes() {
         restrict(node, &["+cluster|slots", "+cluster|info", "+cluster|nodes", "+asking"]).await;
     }
-    // The first page of a list may be that of another node.
-    let url = cluster.url().replacen("://", "://app:secret@", 1);
-    let locks = RedisSingle::connect(&url).await?;
-    let guard = locks.lock("k").await?;
-    guard.renew().await?;
-    let mut page = locks.list("", None).await?;
-    while page.keys.is_empty() {
-        page = locks.list("", page.next.as_ref()).await?;
-    }
-    assert_eq!(guard.release().await?, ReleaseOutcome::Released);
-
+    all_works(&cluster.url()).await?;
     let set = needs("redis-server", Sentinels::start().await);
     restrict(&set.primary, &["+role"]).await;
     all_works(&set.url()).await?;
@@ -57,36 +49,27 @@ async fn the_least_privileges_are_enough_everywhere() -> Result<()> {
 }
 
 #[test]
-async fn after_a_fail_over_the_new_primary_is_found_and_no_token_repeats() -> Result<()> {
-    let mut set = needs("redis-server", Sentinels::start().await);
-    let locks = RedisSingle::connect(&set.url()).await?;
-    let key = LockKey::new("k")?;
-    let options = LockOptions::new().ttl(Duration::from_secs(60));
-    let held = locks.acquire(&key, &options).await?.unwrap();
-    let before = locks.lock("other").await?;
-    let token = before.fencing_token();
-    let _ = before.release().await?;
-    assert_eq!(set.primary.ask(&["WAIT", "1", "10000"]).await.number(), 1);
-    set.primary.kill();
-    let after = timeout(MINUTE, locks.lock("other")).await.expect("the new primary is found")?;
-    assert!(after.fencing_token() > token);
-    assert_eq!(set.replica.ask(&["EXISTS", "{leasehold:other}:lock"]).await.number(), 1);
-    // What was replicated is held on.
-    held.renew().await?;
-    assert_eq!(held.release().await?, ReleaseOutcome::Released);
-    Ok(())
-}
-
-#[test]
-async fn a_primary_that_hangs_is_left_for_its_successor() -> Result<()> {
-    let set = needs("redis-server", Sentinels::start().await);
-    let locks = RedisSingle::connect(&set.url()).await?;
-    let _ = locks.lock("k").await?.release().await?;
-    set.primary.pause();
-    let after = timeout(MINUTE, locks.lock("k")).await.expect("the new primary is found")?;
-    assert_eq!(set.replica.ask(&["EXISTS", "{leasehold:k}:lock"]).await.number(), 1);
-    assert_eq!(after.release().await?, ReleaseOutcome::Released);
-    set.primary.resume();
+async fn the_successor_of_a_primary_that_died_or_hangs_is_found_and_no_token_repeats() -> Result<()> {
+    for hangs in [false, true] {
+        let mut set = needs("redis-server", Sentinels::start().await);
+        let locks = RedisSingle::connect(&set.url()).await?;
+        let held = locks.acquire(&LockKey::new("k")?, &LockOptions::new().ttl(MINUTE)).await?.unwrap();
+        let before = locks.lock("other").await?;
+        let token = before.fencing_token();
+        let _ = before.release().await?;
+        assert_eq!(set.primary.ask(&["WAIT", "1", "10000"]).await.number(), 1);
+        if hangs {
+            set.primary.pause();
+        } else {
+            set.primary.kill();
+        }
+        let after = timeout(MINUTE, locks.lock("other")).await.expect("the new primary is found")?;
+        assert!(after.fencing_token() > token);
+        assert_eq!(set.replica.ask(&["EXISTS", "{leasehold:other}:lock"]).await.number(), 1);
+        // What was replicated is held on.
+        held.renew().await?;
+        assert_eq!(held.release().await?, ReleaseOutcome::Released);
+    }
     Ok(())
 }
 
@@ -109,4 +92,23 @@ async fn a_grant_that_too_few_replicas_confirm_is_given_back() -> Result<()> {
     set.replica.resume();
     assert!(one.lock_for("other", MINUTE).await.is_ok());
     Ok(())
+}
+
+#[test(deep)]
+async fn nobody_holds_beside_a_holder_who_is_cut_off_together_with_the_primary() -> Result<()> {
+    let wants = ["--min-replicas-to-write", "1", "--min-replicas-max-lag", "2"];
+    let layout = Layout { primary: &wants, replicas: &wants, count: 2, can_be_cut: true, ..Layout::default() };
+    let set = needs("redis-server", Sentinels::start_as(layout).await);
+    // As the README advises.
+    let safe = |url| RedisSingle::builder().url(url).confirm_replicas(1, Duration::from_millis(300)).connect();
+    let (inside, outside) = (safe(set.primary.url()).await?, safe(set.url()).await?);
+    let options = LockOptions::new().ttl(Duration::from_secs(6));
+    let held = inside.acquire(&LockKey::new("held")?, &options).await?.unwrap();
+    set.cut_off();
+    // The holder hears nothing of it, and the others get the key only when its lease is over.
+    let next = timeout(MINUTE, outside.lock("held")).await.expect("the lease ends")?;
+    assert_eq!((held.is_held(), held.loss()), (false, Some(LossReason::Unreachable)));
+    assert!(set.primary.ask(&["INFO", "replication"]).await.text().contains("role:master"), "the old one goes on");
+    assert!(inside.try_lock("other").await.unwrap_err().is_transient(), "and grants what nobody else hears of");
+    next.renew().await
 }

@@ -43,8 +43,8 @@ const REDIS_TESTS: Tests = &[
 
 #[rustfmt::skip]
 const SINGLE: &[&str] = &[
-    SCRIPTS, "group_commit", "refusals", "garbage", "admin", "epochs", "queue", "least_user", "passwords", "shut_out",
-    "cluster", "topologies", "replicas", "fail_over", "silence", "driver", "conformance",
+    SCRIPTS, "group_commit", "refusals", "garbage", "admin", "epochs", "line", "queue", "least_user", "passwords",
+    "shut_out", "cluster", "topologies", "driver", "conformance",
 ];
 
 const MYSQL_TESTS: Tests = &[

@@ -1,9 +1,8 @@
 //! Who waits for one key, seen from the server.
-#![allow(dead_code, reason = "not every test needs everything")]
 
 use std::time::Duration;
 
-use leasehold_core::{Attempt, Backend, Claim};
+use leasehold_core::{Attempt, Backend, Claim, LeaseStatus};
 use leasehold_redis_single::{LocalHandoff, LockKey, Mode, RedisSingle, RedisSingleBackend, Result};
 use leasehold_testkit::redis::{Answer, Server};
 
@@ -25,11 +24,7 @@ pub(crate) async fn locker_at(url: &str) -> Result<RedisSingle> {
 
 /// A store whose inbox is open.
 pub(crate) async fn listening(server: &Server) -> Result<RedisSingleBackend> {
-    listening_at(&server.url()).await
-}
-
-pub(crate) async fn listening_at(url: &str) -> Result<RedisSingleBackend> {
-    let store = RedisSingle::builder().url(url).backend().await?;
+    let store = RedisSingle::builder().url(server.url()).backend().await?;
     drop(store.notifications().expect("signals").subscribe(&key()).await?);
     Ok(store)
 }
@@ -38,11 +33,22 @@ pub(crate) fn claim() -> Claim {
     Claim { waits: true, ..Claim::new(&key(), Mode::Exclusive, Duration::from_secs(3600)) }
 }
 
+pub(crate) async fn holds(store: &RedisSingleBackend) -> Result<Claim> {
+    let holder = claim();
+    assert!(matches!(store.try_acquire(&holder).await?, Attempt::Granted { .. }));
+    Ok(holder)
+}
+
 pub(crate) async fn takes_a_place(store: &RedisSingleBackend) -> Result<Claim> {
     let claim = claim();
     let attempt = store.try_acquire(&claim).await?;
     assert!(matches!(attempt, Attempt::Queued { .. }), "{attempt:?}");
     Ok(claim)
+}
+
+/// What it gives back: the key if it holds it, else its place.
+pub(crate) async fn leaves(store: &RedisSingleBackend, claim: &Claim) -> Result<LeaseStatus> {
+    store.release(&claim.grant(None)).await
 }
 
 /// Whether it is this claim that has the key now.
