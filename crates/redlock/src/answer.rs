@@ -197,14 +197,9 @@ pub(crate) fn node_entry(redis: &Store, words: &[&str]) -> Result<NodeEntry, Fai
             Some(left) => Ok(Some((Entry::read(entry), left.remaining()))),
             None => Err(failure(redis, &[])),
         },
-        ["foreign", ..] => Err(failure(redis, words).of_a_foreign_entry()),
+        ["foreign", ..] => Err(Failure { foreign: true, ..failure(redis, words) }),
         _ => Err(failure(redis, words)),
     }
-}
-
-/// The failure of a node whose entry `name` has no lease.
-pub(crate) fn endless_entry(redis: &Store, name: &str) -> Failure {
-    redis.script_error(&["endless", name]).into()
 }
 
 /// The failure that an answer stands for which is none of the script's own results.
@@ -217,8 +212,7 @@ pub(crate) fn failure(redis: &Store, words: &[&str]) -> Failure {
                  all that do, wait for the longest lease in use, delete this entry on all nodes, and start again"
             ))
             .into(),
-        ["endless", name] => endless_entry(redis, name),
-        ["foreign" | "refused", ..] => redis.script_error(words).into(),
+        ["endless" | "foreign" | "refused", ..] => redis.script_error(words).into(),
         // An answer that nobody understands does not say what the script did.
         _ => Failure { maybe_done: true, ..redis.script_error(words).into() },
     }

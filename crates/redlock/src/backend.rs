@@ -114,14 +114,3 @@ impl RedlockBackend {
 
 /// The node that gets a request last ends the lease last.
 const LAST_NODE: Duration = Duration::from_millis(50);
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn without_fencing_the_reason_is_told() {
-        assert!(RedlockBackend::claims(true).has(Capability::Fencing));
-        assert_eq!(RedlockBackend::claims(false).why_not(Capability::Fencing), Some("switched off"));
-    }
-}

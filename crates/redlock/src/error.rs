@@ -67,10 +67,6 @@ impl Failure {
         Self { condition, maybe_done: false, foreign: false }
     }
 
-    pub(crate) fn of_a_foreign_entry(self) -> Self {
-        Self { foreign: true, ..self }
-    }
-
     /// Whether the node refused, and did nothing.
     pub(crate) fn is_refused(&self) -> bool {
         matches!(self.condition, NodeCondition::Refused(_) | NodeCondition::Closed(_)) && !self.maybe_done

@@ -14,8 +14,8 @@ use tokio::sync::Semaphore;
 use tokio::time::timeout;
 
 use crate::answer::{
-    BatchAnswers, Claimed, Confirmed, Marker, NodeEntry, batch_answers, endless_entry, failure, lease_status, marker,
-    node_entry, release_answer,
+    BatchAnswers, Claimed, Confirmed, Marker, NodeEntry, batch_answers, failure, lease_status, marker, node_entry,
+    release_answer,
 };
 use crate::error::Failure;
 use crate::node_clock::NodeClock;
@@ -288,16 +288,11 @@ impl Node {
         Ok(reply.each_of(keys.len()).iter().map(|answer| node_entry(&peer, &answer.words())).collect())
     }
 
-    /// The failure that stands for an entry of this key without a lease.
-    pub(crate) fn endless_entry(&self, key: &LockKey) -> Failure {
+    /// The failure that an entry of this key stands for, as a script names it: `endless`, or `foreign` and what it is.
+    pub(crate) fn failure_of(&self, key: &LockKey, word: &str, kind: Option<&str>) -> Failure {
         let lock = self.namespace.of(key).part(LOCK);
-        self.peer().map_or_else(|absent| absent, |peer| endless_entry(&peer, &lock))
-    }
-
-    /// The failure that stands for an entry of this key that Leasehold did not write.
-    pub(crate) fn foreign_entry(&self, key: &LockKey) -> Failure {
-        let lock = self.namespace.of(key).part(LOCK);
-        self.peer().map_or_else(|absent| absent, |peer| failure(&peer, &["foreign", &lock, "not a lock"]))
+        let words: Vec<&str> = [word, &lock].into_iter().chain(kind).collect();
+        self.peer().map_or_else(|absent| absent, |peer| failure(&peer, &words))
     }
 
     /// Frees the key on the node whoever holds it, and answers the entry that was there.

@@ -191,9 +191,9 @@ async fn longest_lease(node: &Node) -> Result<Duration, Failure> {
             // An entry that cannot be read may be a lock, and one that never expires is never over.
             if let Some((entry, left)) = entry? {
                 if !entry.is_ours() {
-                    return Err(node.foreign_entry(key));
+                    return Err(node.failure_of(key, "foreign", Some("not a lock")));
                 }
-                longest = longest.max(left.ok_or_else(|| node.endless_entry(key))?);
+                longest = longest.max(left.ok_or_else(|| node.failure_of(key, "endless", None))?);
             }
         }
         match next {

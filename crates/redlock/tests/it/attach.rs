@@ -1,11 +1,18 @@
 use std::time::Duration;
 
 use leasehold_redlock::{ErrorKind, Locker};
+use leasehold_testkit::redis::Server;
 use leasehold_testkit::{eventually, needs, test};
 
 use crate::bench::{Nodes, acquire, lock, once, patient};
 
 const LEASE: Duration = Duration::from_secs(60);
+
+/// As if another had been faster there.
+async fn is_anothers(node: &Server) {
+    let entry = node.ask(&["GET", &lock("k")]).await.text().to_owned();
+    node.ask(&["SET", &lock("k"), &("f".repeat(32) + &entry[32..]), "KEEPTTL"]).await;
+}
 
 #[test]
 async fn a_lock_that_too_few_nodes_hand_off_is_nobodys_and_is_given_back() {
@@ -14,10 +21,7 @@ async fn a_lock_that_too_few_nodes_hand_off_is_nobodys_and_is_given_back() {
     let guard = acquire(&here, "k", &patient().ttl(LEASE)).await.unwrap().unwrap();
     let handed = guard.detach().unwrap();
     nodes.0[2].pause();
-    // There another was faster.
-    let entry = nodes.0[1].ask(&["GET", &lock("k")]).await.text().to_owned();
-    let others = "f".repeat(32) + &entry[32..];
-    nodes.0[1].ask(&["SET", &lock("k"), &others, "KEEPTTL"]).await;
+    is_anothers(&nodes.0[1]).await;
     let error = there.attach(&handed, &once().ttl(LEASE)).await.unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Indeterminate, "{error}");
     let is_free = async |node: usize| nodes.0[node].ask(&["EXISTS", &lock("k")]).await.number() == 0;
@@ -36,9 +40,7 @@ async fn a_take_over_that_comes_too_late_releases_what_a_few_nodes_gave() {
         let handed = guard.detach().unwrap();
         let faster = (0..3).filter(|node| *node != slow);
         for node in faster.clone() {
-            let entry = nodes.0[node].ask(&["GET", &lock("k")]).await.text().to_owned();
-            let others = "f".repeat(32) + &entry[32..];
-            nodes.0[node].ask(&["SET", &lock("k"), &others, "KEEPTTL"]).await;
+            is_anothers(&nodes.0[node]).await;
         }
         assert!(there.attach(&handed, &once().ttl(LEASE)).await.unwrap().is_none(), "two have it");
         let is_free = async || nodes.0[slow].ask(&["EXISTS", &lock("k")]).await.number() == 0;

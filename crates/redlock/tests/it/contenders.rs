@@ -2,6 +2,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
+use futures::future::join_all;
 use leasehold_redlock::Redlock;
 use leasehold_redlock::core::Clock;
 use leasehold_testkit::redis::Server;
@@ -58,10 +59,7 @@ async fn grants(contenders: &[Redlock], within: Duration) -> usize {
 #[test(multi_thread)]
 async fn contenders_do_not_wait_for_silent_nodes() {
     let nodes = needs("redis-server", Nodes::start(5).await);
-    let mut contenders = Vec::new();
-    for _ in 0..4 {
-        contenders.push(nodes.redlock().await);
-    }
+    let contenders = join_all((0..4).map(|_| nodes.redlock())).await;
     let within = Duration::from_secs(4);
     let all_up = grants(&contenders, within).await;
     nodes.0[0].pause();
@@ -93,10 +91,7 @@ async fn cycle_many(locks: &Redlock) {
 #[test(multi_thread)]
 async fn what_a_silent_node_has_not_heard_hinders_nobody() {
     let nodes = needs("redis-server", Nodes::start(5).await);
-    let mut contenders = Vec::new();
-    for _ in 0..4 {
-        contenders.push(nodes.redlock().await);
-    }
+    let contenders = join_all((0..4).map(|_| nodes.redlock())).await;
     nodes.0[0].pause();
     let within = Duration::from_secs(2);
     let before = grants(&contenders, within).await;

@@ -42,7 +42,7 @@ async fn a_listing_of_a_minority_is_an_error_wherever_in_the_order_it_is() {
 }
 
 #[test]
-async fn an_entry_that_is_not_ours_is_shown_where_it_is_in_the_way_and_freed_by_force() {
+async fn an_entry_that_is_not_ours_is_named_or_shown_where_it_is_in_the_way_and_freed_by_force() {
     let nodes = needs("redis-server", Nodes::start(3).await);
     let locks = nodes.redlock().await;
     let held = take(&locks, "k").await;
@@ -51,6 +51,10 @@ async fn an_entry_that_is_not_ours_is_shown_where_it_is_in_the_way_and_freed_by_
         node.ask(&["SADD", &lock("a"), "theirs"]).await;
         node.ask(&["SET", &lock("b"), "theirs", "PX", "60000"]).await;
     }
+    let error = acquire(&locks, "a", &once()).await.unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Backend);
+    assert!(error.to_string().contains("set"), "{error}");
+    assert_eq!(nodes.0[0].ask(&["SCARD", &lock("a")]).await.number(), 1);
     assert!(acquire(&locks, "b", &once()).await.unwrap().is_none(), "it is in the way");
     let mut listed = locks.list("", None).await.unwrap().keys;
     listed.sort_by(|one, other| one.key.as_str().cmp(other.key.as_str()));

@@ -1,5 +1,6 @@
 use std::time::Duration;
 
+use leasehold_redlock::{Capability, Locker};
 use leasehold_testkit::redis::{Answer, Server};
 use leasehold_testkit::{eventually, needs, test};
 use tokio::time::sleep;
@@ -144,6 +145,8 @@ async fn a_node_takes_a_number_above_its_own_and_not_ahead_of_its_clock() {
 async fn a_token_takes_one_round_unless_counters_are_ahead_of_what_is_proposed() {
     let nodes = needs("redis-server", Nodes::start(3).await);
     let (fenced, plain) = (nodes.redlock().await, nodes.builder().fencing(false).connect().await.unwrap());
+    assert!(fenced.capabilities().has(Capability::Fencing));
+    assert_eq!(plain.capabilities().why_not(Capability::Fencing), Some("switched off"));
     let mut calls = Vec::new();
     for (locks, behind) in [(&fenced, false), (&plain, false), (&fenced, true)] {
         if behind {

@@ -5,9 +5,8 @@ use crate::state::{Rules, State};
 
 /// How many steps it takes to break it, or how many states there are in which it holds.
 pub(crate) fn search(rules: Rules) -> Result<usize, usize> {
-    let start = State::start(rules);
     let mut seen: HashSet<u64, BuildHasherDefault<AsItIs>> = HashSet::default();
-    let mut queue = VecDeque::from([(start, 0)]);
+    let mut queue = VecDeque::from([(State::default(), 0)]);
     let mut next = Vec::new();
     while let Some((state, steps)) = queue.pop_front() {
         state.successors(rules, &mut next);

@@ -103,10 +103,6 @@ pub(crate) struct State {
 }
 
 impl State {
-    pub(crate) fn start(_: Rules) -> Self {
-        Self::default()
-    }
-
     /// Nodes have no names, so that states that differ only in them are one.
     pub(crate) fn canonical(mut self) -> Self {
         self.nodes.sort_unstable();
