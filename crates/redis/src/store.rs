@@ -17,7 +17,6 @@ use crate::client::settings::ConnectionSettings;
 use crate::keyspace::names::{KeyNames, Namespace};
 use crate::pubsub::notifications::PubSub;
 use crate::script::arguments::ScriptArguments;
-use crate::script::error::script_error;
 use crate::script::function::ScriptFunction;
 use crate::script::group_commit::GroupCommit;
 use crate::script::reply::Reply;
@@ -296,7 +295,23 @@ impl Store {
     /// that Leasehold did not write) · `refused`, reply (the server refused a command) · `endless`, key (an entry without a
     /// lease) · `spent`, key (a counter without numbers left) · anything else, which no script answers.
     pub fn script_error(&self, words: &[&str]) -> Error {
-        script_error(&self.0.connection, words)
+        match *words {
+            ["foreign", key, kind] => {
+                let kind = if kind.is_empty() { "another type" } else { kind };
+                self.refusal(&format!(
+                    "the entry `{key}` is not of this backend: {kind}; if another one, or another version, locks there, give \
+                     each a namespace of its own, else delete it"
+                ))
+            }
+            ["endless", key] => self.refusal(&format!(
+                "the entry `{key}` never expires, so Leasehold did not write it; force-release frees it"
+            )),
+            ["spent", key] => self.refusal(&format!("the counter `{key}` is beyond the year 2248; delete it")),
+            ["refused", reply] => self.0.connection.refused(reply),
+            _ => {
+                Error::new(ErrorKind::Backend, "ask Redis").detail("the script gave an answer that nobody understands")
+            }
+        }
     }
 
     /// An error of kind [`Backend`](ErrorKind::Backend) that quotes the server, without the passwords that the server was given.

@@ -280,14 +280,6 @@ mod tests {
     }
 
     #[test]
-    fn a_first_connection_that_fails_is_never_indeterminate() {
-        let silent = DriverError::new(DriverKind::Timeout, "Request timed out.");
-        let error = unreachable("redis://h:1", &silent, &Secrets::default());
-        assert_eq!(error.kind(), ErrorKind::Unavailable);
-        assert!(error.to_string().starts_with("connect: store unavailable: redis://h:1: no answer in time"), "{error}");
-    }
-
-    #[test]
     fn a_try_to_connect_that_failed_tells_what_to_look_at_and_lasts_if_it_was_refused() {
         use DriverKind::*;
         use ErrorKind::{Backend as Refused, Unavailable};

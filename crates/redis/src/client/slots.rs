@@ -89,8 +89,6 @@ impl Redirection {
 
 #[cfg(test)]
 mod tests {
-    use proptest::prelude::*;
-
     use super::*;
     use leasehold_testkit::corpus_of_text;
 
@@ -161,15 +159,5 @@ mod tests {
             let _ = lists(text, &asked());
             let _ = Redirection::read(&DriverError::new(DriverKind::Cluster, text.to_owned()), &asked());
         });
-    }
-
-    proptest! {
-        #[test]
-        fn no_text_makes_it_panic(text in "\\PC*", word in "(MOVED|ASK|TRYAGAIN)? ?[0-9 :?.a]{0,20}") {
-            let _ = lists(&text, &asked());
-            for text in [text, word] {
-                let _ = Redirection::read(&DriverError::new(DriverKind::Cluster, text), &asked());
-            }
-        }
     }
 }

@@ -46,7 +46,7 @@ pub(super) async fn examine(
             ];
         }
         Err(error) => {
-            let said = full_text(&error);
+            let said = error.to_string();
             return match said {
                 _ if said.contains("NOPERM") && said.contains("key") => {
                     vec![lacks("may not use the names of locks", format!("~{prefix}*"))]
@@ -62,7 +62,7 @@ pub(super) async fn examine(
     let mut findings = Vec::new();
     // The error tells a channel from a command, and the script does not.
     let published = ask(connection, "PUBLISH", &[&channel, ""], slot).await;
-    let no_channel = published.as_ref().is_err_and(|error| full_text(error).contains("channel"));
+    let no_channel = published.as_ref().is_err_and(|error| error.to_string().contains("channel"));
     if no_channel {
         findings.push(lacks("may not use the channels of locks", format!("&{prefix}*")));
     }
@@ -81,16 +81,6 @@ pub(super) async fn examine(
         findings.push(Finding::well("privilege", format!("the user {user} has all rights that locks need")));
     }
     findings
-}
-
-/// The error and its causes, in which the server's own words are.
-fn full_text(error: &leasehold_core::Error) -> String {
-    let (mut text, mut cause) = (error.to_string(), std::error::Error::source(error));
-    while let Some(error) = cause {
-        text = format!("{text}: {error}");
-        cause = error.source();
-    }
-    text
 }
 
 fn has_channel(command: &str) -> bool {

@@ -175,11 +175,6 @@ mod tests {
 
     proptest! {
         #[test]
-        fn a_text_is_written_as_serde_json_reads_it(text in any::<String>()) {
-            prop_assert_eq!(serde_json::from_str::<String>(&quoted(&text)).unwrap(), text);
-        }
-
-        #[test]
         fn objects_are_read_as_serde_json_writes_them(object in objects(values())) {
             for json in [serde_json::to_string(&object).unwrap(), serde_json::to_string_pretty(&object).unwrap()] {
                 prop_assert_eq!(string_members(&json), Some(strings(&object)));
@@ -193,26 +188,13 @@ mod tests {
                 prop_assert_eq!(string_members(&json), Some(strings(&object)));
             }
         }
-
-        #[test]
-        fn no_text_makes_it_panic(text in ".*", cut in any::<proptest::sample::Index>()) {
-            let _ = string_members(&text);
-            let json = format!("{{{}:{}}}", quoted(&text), quoted(&text));
-            let _ = string_members(json.get(..cut.index(json.len())).unwrap_or_default());
-        }
     }
 
     #[test]
-    fn controls_are_written_as_escapes() {
-        for text in (0..0x20_u8).map(|control| format!("{}a ", char::from(control))) {
+    fn a_text_is_written_as_serde_json_reads_it() {
+        let controls = (0..0x20_u8).map(|control| format!("{}a ", char::from(control)));
+        for text in controls.chain(["\"\\/é😀\u{7f}\u{2028}".to_owned()]) {
             assert_eq!(serde_json::from_str::<String>(&quoted(&text)).unwrap(), text);
-        }
-    }
-
-    #[test]
-    fn what_divides_values_is_none() {
-        for wrong in [r#"{"k":,}"#, r#"{"k"::1}"#, r#"{"k":,"l":"m"}"#, r#"{"k"::"m"}"#, r#"{"k":]}"#] {
-            assert_eq!(string_members(wrong), None, "{wrong}");
         }
     }
 
@@ -231,6 +213,10 @@ mod tests {
         for wrong in
             ["", "{", "[]", "7", "{}}", "{\"a\"}", "{\"a\":}", "{\"a\":1,}", "{,}", "{\"a\":]}", "{\"a\":[1}", "{a:1}"]
         {
+            assert!(string_members(wrong).is_none(), "{wrong}");
+        }
+        // What divides values is none.
+        for wrong in [r#"{"k":,}"#, r#"{"k"::1}"#, r#"{"k":,"l":"m"}"#, r#"{"k"::"m"}"#] {
             assert!(string_members(wrong).is_none(), "{wrong}");
         }
         assert_eq!(string_members(" { } "), Some(Vec::new()));

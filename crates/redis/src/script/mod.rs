@@ -2,7 +2,6 @@
 
 pub(crate) mod arguments;
 mod batch;
-pub(crate) mod error;
 pub(crate) mod function;
 pub(crate) mod group_commit;
 pub(crate) mod reply;

@@ -3,30 +3,12 @@
 use leasehold_core::ErrorKind;
 use leasehold_redis::{Script, ScriptArguments};
 use leasehold_testkit::redis::Server;
-use leasehold_testkit::{Proxy, eventually, needs, test};
+use leasehold_testkit::{Proxy, needs, test};
 
 use crate::stores::{heard, open};
 
 fn key() -> ScriptArguments {
     ScriptArguments::default().text("k")
-}
-
-async fn nobody_is_connected(server: &Server) {
-    eventually("nobody is connected", async || server.clients().await == 0).await;
-}
-
-#[test]
-async fn failed_connections_leave_nothing() {
-    let server = needs("redis-server", Server::start(&["--requirepass", "right"]).await);
-    let port = server.port();
-    for url in [format!("redis://127.0.0.1:{port}"), format!("redis://:wrong@127.0.0.1:{port}")] {
-        assert_eq!(open(&url).await.unwrap_err().kind(), ErrorKind::Backend);
-    }
-    let error = open(&format!("redis://:right@127.0.0.1:{port}/200")).await.unwrap_err();
-    assert_eq!(error.kind(), ErrorKind::Backend);
-    let error = open(&format!("redis-cluster://:right@127.0.0.1:{port}")).await.unwrap_err();
-    assert!(error.to_string().contains("use redis://"), "{error}");
-    nobody_is_connected(&server).await;
 }
 
 #[test]

@@ -45,21 +45,32 @@ async fn sentinel(says: &Says, refuses: &'static [&'static str]) -> FakeRedis {
     .await
 }
 
-/// Answers with its name. `busy` is called with each script.
-async fn server(name: &'static str, role: &'static str, busy: impl Fn() + Send + Sync + 'static) -> FakeRedis {
-    FakeRedis::start(move |words| match *words {
-        ["ROLE"] => format!("*1\r\n{}", bulk(role)).into(),
-        ["EVALSHA", ..] => {
-            busy();
-            format!("*2\r\n{}{}", bulk("heard"), bulk(name)).into()
-        }
-        _ => FakeRedis::greeting(words).unwrap_or_else(|| "-ERR unknown\r\n".into()),
+/// Answers with its name, but for what has `another` answer.
+async fn server(
+    name: &'static str,
+    role: &'static str,
+    another: impl Fn(&[&str]) -> Option<String> + Send + Sync + 'static,
+) -> FakeRedis {
+    FakeRedis::start(move |words| {
+        let answer = another(words).or_else(|| match *words {
+            ["ROLE"] => Some(format!("*1\r\n{}", bulk(role))),
+            ["EVALSHA", ..] => Some(format!("*2\r\n{}{}", bulk("heard"), bulk(name))),
+            _ => None,
+        });
+        answer
+            .map(String::into_bytes)
+            .or_else(|| FakeRedis::greeting(words))
+            .unwrap_or_else(|| "-ERR unknown\r\n".into())
     })
     .await
 }
 
 async fn primary(name: &'static str) -> FakeRedis {
-    server(name, "master", || {}).await
+    server(name, "master", |_| None).await
+}
+
+async fn replica(name: &'static str) -> FakeRedis {
+    server(name, "slave", |_| None).await
 }
 
 fn url(sentinels: &[&FakeRedis]) -> String {
@@ -136,7 +147,7 @@ async fn a_sentinel_that_refuses_to_publish_or_to_tell_the_epoch_is_asked_all_th
 
 #[test]
 async fn without_a_primary_that_says_that_it_is_one_there_is_no_connection() {
-    let replica = server("one", "slave", || {}).await;
+    let replica = replica("one").await;
     let only = sentinel(&says(1, &replica), &[]).await;
     let error = open(&[&only]).await.unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Unavailable);
@@ -155,7 +166,7 @@ async fn without_a_primary_that_says_that_it_is_one_there_is_no_connection() {
 
 #[test]
 async fn one_sentinel_that_answers_is_enough_and_a_primary_that_comes_late_is_found() {
-    let (one, two) = (primary("one").await, server("two", "slave", || {}).await);
+    let (one, two) = (primary("one").await, replica("two").await);
     let says = says(1, &one);
     let (a, refuses) = (sentinel(&says, &[]).await, sentinel(&says, &["SENTINEL"]).await);
     let log = Recorder::start();
@@ -178,12 +189,10 @@ async fn one_sentinel_that_answers_is_enough_and_a_primary_that_comes_late_is_fo
 
 #[test]
 async fn what_the_sentinels_name_is_not_refused_as_a_replica() {
-    let promoted = FakeRedis::start(|words| match *words {
-        ["ROLE"] => format!("*1\r\n{}", bulk("master")).into(),
-        ["INFO", "replication"] => bulk("role:slave\r\nmaster_host:h\r\nmaster_port:7\r\n").into(),
-        _ => FakeRedis::greeting(words).unwrap_or_else(|| "-ERR unknown\r\n".into()),
-    })
-    .await;
+    let says_replica = |words: &[&str]| {
+        (words == ["INFO", "replication"]).then(|| bulk("role:slave\r\nmaster_host:h\r\nmaster_port:7\r\n"))
+    };
+    let promoted = server("one", "master", says_replica).await;
     let only = sentinel(&says(1, &promoted), &[]).await;
     let settings = ConnectionSettings { source: Some(Source::Url(url(&[&only]))), ..ConnectionSettings::default() };
     assert!(Store::open(settings, RELEASES).await.is_ok());
@@ -194,24 +203,20 @@ async fn what_the_sentinels_name_is_not_refused_as_a_replica() {
 #[test]
 async fn an_answer_counts_for_nothing_when_another_has_become_primary_meanwhile() {
     let (hangs, came) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicBool::new(false)));
-    let two = {
-        let came = Arc::clone(&came);
-        FakeRedis::start(move |words| match *words {
-            ["ROLE"] => {
-                came.store(true, Ordering::Release);
-                format!("*1\r\n{}", bulk("master")).into()
-            }
-            ["EVALSHA", ..] => format!("*2\r\n{}{}", bulk("heard"), bulk("two")).into(),
-            _ => FakeRedis::greeting(words).unwrap_or_else(|| "-ERR unknown\r\n".into()),
-        })
-        .await
+    let has_come = Arc::clone(&came);
+    let comes = move |words: &[&str]| {
+        has_come.fetch_or(words == ["ROLE"], Ordering::Release);
+        None
     };
+    let two = server("two", "master", comes).await;
     let held = Arc::clone(&hangs);
-    let answers_late = move || {
+    let answers_late = move |words: &[&str]| {
         let deadline = Deadline::after(PATIENCE);
-        while held.load(Ordering::Acquire) && !came.load(Ordering::Acquire) && !deadline.is_over() {
+        let waits = || held.load(Ordering::Acquire) && !came.load(Ordering::Acquire) && !deadline.is_over();
+        while words[0] == "EVALSHA" && waits() {
             std::thread::park_timeout(Duration::from_millis(5));
         }
+        None
     };
     // On a runtime of its own, which it may block.
     let elsewhere = Builder::new_multi_thread().worker_threads(1).enable_all().build().unwrap();
@@ -231,16 +236,12 @@ async fn an_answer_counts_for_nothing_when_another_has_become_primary_meanwhile(
 
 #[test]
 async fn notifications_come_from_the_primary_and_end_with_it() {
-    let subscribed = |name: &'static str| {
-        FakeRedis::start(move |words| match *words {
-            ["ROLE"] => format!("*1\r\n{}", bulk("master")).into(),
-            ["SUBSCRIBE", channel] => format!("*3\r\n{}{}:1\r\n", bulk("subscribe"), bulk(channel)).into(),
-            ["PING"] => "*2\r\n$4\r\npong\r\n$0\r\n\r\n".into(),
-            ["EVALSHA", ..] => format!("*2\r\n{}{}", bulk("heard"), bulk(name)).into(),
-            _ => FakeRedis::greeting(words).unwrap_or_else(|| "-ERR unknown\r\n".into()),
-        })
+    let publishes = |words: &[&str]| match *words {
+        ["SUBSCRIBE", channel] => Some(format!("*3\r\n{}{}:1\r\n", bulk("subscribe"), bulk(channel))),
+        ["PING"] => Some("*2\r\n$4\r\npong\r\n$0\r\n\r\n".to_owned()),
+        _ => None,
     };
-    let (one, two) = (subscribed("one").await, subscribed("two").await);
+    let (one, two) = (server("one", "master", publishes).await, server("two", "master", publishes).await);
     let says = says(1, &one);
     let only = sentinel(&says, &[]).await;
     let store = open(&[&only]).await.unwrap();

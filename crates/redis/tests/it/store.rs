@@ -1,17 +1,15 @@
 //! What a backend asks of a store, on real servers, which the tests start; without `redis-server` they are ignored.
 
-use std::collections::BTreeSet;
-use std::ops::Range;
 use std::time::Duration;
 
-use leasehold_core::LeaseStatus::{ForceReleased, Held, NotHeld};
+use leasehold_core::LeaseStatus::{Held, NotHeld};
 use leasehold_core::{
-    Attempt, Claim, Cursor, Error, ErrorKind, GrantRef, Health, Holder, LockKey, Mode, Notification, Notifications,
-    OwnerId, Renewal, Result,
+    Attempt, Claim, Cursor, Error, ErrorKind, Health, LockKey, Mode, Notification, Notifications, OwnerId, Renewal,
+    Result,
 };
 use leasehold_redis::{
-    ConnectionSettings, FORCED, Form, LOCK, Needs, Notify, Script, ScriptArguments, Source, Store, StoreOptions,
-    examine, read_queued,
+    ConnectionSettings, Form, LOCK, Needs, Notify, Script, ScriptArguments, Source, Store, StoreOptions, examine,
+    read_queued,
 };
 use leasehold_testkit::redis::{Recorder, Server};
 use leasehold_testkit::{eventually, needs, test};
@@ -40,143 +38,19 @@ async fn replicate(replica: &Server, primary: &Server) {
 }
 
 #[test]
-async fn a_script_for_many_locks_answers_for_each_in_their_order() {
-    static NAMES: Script =
-        Script::new(&["local names = {} for i, key in ipairs(KEYS) do names[i] = ARGV[1] .. key end return names"]);
-    static HELD: Script = Script::new(&["return 'held'"]);
+async fn a_listing_has_pages_and_goes_on_only_where_a_page_ended() {
     let server = needs("redis-server", Server::start(&[]).await);
     let store = open(&server).await;
-    let arguments = |range: Range<usize>| {
-        let locks = range.clone().fold(ScriptArguments::default(), ScriptArguments::text);
-        locks.text(format!("{}:", range.start))
-    };
-    // At most 250 at once.
-    let answers = store.run_for_each(&NAMES, 600, &arguments, None).await;
-    assert_eq!(answers.len(), 600);
-    for (number, answer) in answers.into_iter().enumerate() {
-        assert_eq!(answer.unwrap().words(), [format!("{}:{number}", number / 250 * 250)]);
-    }
-    assert_eq!(server.calls("evalsha").await, 3);
-    let answers = store.run_for_each(&HELD, 251, &arguments, None).await;
-    assert!(answers.len() == 251 && answers.iter().all(|answer| answer.as_ref().unwrap().words() == ["held"]));
-    assert!(store.run_for_each(&HELD, 0, &arguments, None).await.is_empty());
-    store.close().await;
-    let answers = store.run_for_each(&HELD, 2, &arguments, None).await;
-    assert!(
-        answers.len() == 2 && answers.iter().all(|answer| answer.as_ref().unwrap_err().kind() == ErrorKind::Closed)
-    );
-}
-
-/// All pages, each of them in order.
-async fn listed(store: &Store, prefix: &str) -> Vec<LockKey> {
-    let (mut found, mut after) = (Vec::new(), None);
-    loop {
-        let (page, next) = store.keys(LOCK, prefix, after.as_ref()).await.unwrap();
-        assert!(page.is_sorted(), "{page:?}");
-        found.extend(page);
-        after = next;
-        if after.is_none() {
-            return found;
-        }
-    }
-}
-
-#[test]
-async fn all_keys_of_a_namespace_are_listed_page_by_page_and_nothing_else() {
-    let server = needs("redis-server", Server::start(&[]).await);
-    let store = open(&server).await;
-    let fill = "for i = 1, 3000 do redis.call('SET', '{leasehold:k' .. i .. '}:lock', '') \
-                redis.call('SET', '{other:k' .. i .. '}:lock', '') end \
-                redis.call('SET', '{leasehold:l}:lock', '') redis.call('SET', '{leasehold:l}:fence', '')";
+    let fill = "for i = 1, 3000 do redis.call('SET', '{leasehold:k' .. i .. '}:lock', '') end";
     server.ask(&["EVAL", fill, "0"]).await;
-    let all = listed(&store, "").await;
-    assert_eq!(all.into_iter().collect::<BTreeSet<_>>().len(), 3001);
-    let some: BTreeSet<_> = listed(&store, "k29").await.into_iter().collect();
-    assert_eq!(some.len(), 111);
-    assert_eq!(listed(&store, "l").await, [key("l")]);
-    assert_eq!(listed(&store, "nobody").await, []);
     let (page, next) = store.keys(LOCK, "", None).await.unwrap();
-    assert!(page.len() < 3000 && next.is_some(), "{} in one page", page.len());
+    assert!(page.is_sorted() && page.len() < 3000 && next.is_some(), "{} in one page", page.len());
     for odd in ["", "x", "0 0", " x 0", " 0 x", " -1 0"] {
         let error = store.keys(LOCK, "", Some(&Cursor(odd.into()))).await.unwrap_err();
         assert_eq!(error.kind(), ErrorKind::InvalidOptions, "{odd:?}");
     }
     let error = store.keys(LOCK, "", Some(&Cursor(" 99999999999999999999 0".into()))).await.unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Backend, "the server refuses it");
-}
-
-/// Prolongs what is there under the owner and the epoch that are given.
-static RENEW: Script = Script::new(&[r"
-local answers, all = {}, true
-for owner, epoch, lease in string.gmatch(ARGV[1], '(%S+) (%S+) (%S+)') do
-  local lock = KEYS[#answers + 1]
-  local held = redis.call('GET', lock) == owner .. ' ' .. epoch and redis.call('PEXPIRE', lock, lease) == 1
-  answers[#answers + 1], all = held and 'held' or 'gone', all and held
-end
-return all and 'held' or answers"]);
-
-static TAKE_OVER: Script = Script::new(&[r"
-if redis.call('GET', KEYS[1]) ~= ARGV[1] .. ' ' .. ARGV[2] then return 'gone' end
-redis.call('SET', KEYS[1], ARGV[3] .. ' ' .. ARGV[2], 'PX', ARGV[4])
-return 'held'"]);
-
-fn grant(name: &str) -> GrantRef {
-    Claim::new(&key(name), Mode::Exclusive, Duration::from_secs(60)).grant(Some(7))
-}
-
-async fn hold(server: &Server, store: &Store, grant: &GrantRef) {
-    let entry = format!("{} 7", grant.owner.to_hex());
-    server.ask(&["SET", &store.names(&grant.key).part(LOCK), &entry, "PX", "60000"]).await;
-}
-
-async fn lease(server: &Server, store: &Store, grant: &GrantRef) -> i64 {
-    server.ask(&["PTTL", &store.names(&grant.key).part(LOCK)]).await.number()
-}
-
-#[test]
-async fn what_is_held_is_renewed_and_of_the_rest_it_is_told_whether_it_was_forced() {
-    let server = needs("redis-server", Server::start(&[]).await);
-    let store = open(&server).await;
-    let grants = ["held", "gone", "forced", "forced from others"].map(grant);
-    hold(&server, &store, &grants[0]).await;
-    let forced = format!("{} {}", OwnerId::random().to_hex(), grants[2].owner.to_hex());
-    server.ask(&["SET", &store.names(&grants[2].key).part(FORCED), &forced]).await;
-    server.ask(&["SET", &store.names(&grants[3].key).part(FORCED), &forced]).await;
-    let (ttl, second) = (Duration::from_secs(600), Duration::from_secs(1));
-    let renewals = grants.clone().map(|grant| Renewal { grant, ttl });
-    let statuses: Vec<_> = store.renew(&RENEW, &renewals, second).await.into_iter().map(Result::unwrap).collect();
-    assert_eq!(statuses, [Held, NotHeld, ForceReleased, NotHeld]);
-    assert!(lease(&server, &store, &grants[0]).await > 500_000);
-    let statuses: Vec<_> = store.renew(&RENEW, &renewals[..1], second).await.into_iter().map(Result::unwrap).collect();
-    assert_eq!(statuses, [Held]);
-
-    let (next, mut taken) = (OwnerId::random(), grants[0].clone());
-    assert_eq!(store.take_over(&TAKE_OVER, &taken, next, ttl * 2).await.unwrap(), Held);
-    assert!(lease(&server, &store, &taken).await > 1_000_000);
-    assert_eq!(store.take_over(&TAKE_OVER, &taken, next, ttl).await.unwrap(), NotHeld);
-    assert_eq!(store.take_over(&TAKE_OVER, &grants[2], next, ttl).await.unwrap(), ForceReleased);
-    taken.owner = next;
-    assert_eq!(
-        store.take_over(&TAKE_OVER, &GrantRef { epoch: None, ..taken.clone() }, next, ttl).await.unwrap(),
-        NotHeld
-    );
-    assert_eq!(store.take_over(&TAKE_OVER, &taken, OwnerId::random(), ttl).await.unwrap(), Held);
-}
-
-#[test]
-async fn an_answer_that_no_script_gives_is_an_error_of_each_grant() {
-    static ODD: Script = Script::new(&["return 'helder'"]);
-    static REFUSED: Script = Script::new(&["return 'refused READONLY no'"]);
-    let server = needs("redis-server", Server::start(&[]).await);
-    let store = open(&server).await;
-    let renewal = Renewal { grant: grant("k"), ttl: Duration::from_secs(60) };
-    let within = Duration::from_secs(1);
-    for (script, kind) in [(&ODD, ErrorKind::Backend), (&REFUSED, ErrorKind::Unavailable)] {
-        let told = store.take_over(script, &renewal.grant, OwnerId::random(), within).await.unwrap_err();
-        assert_eq!(told.kind(), kind, "{told}");
-    }
-    let renewed = store.renew(&ODD, &[renewal.clone(), renewal], within).await;
-    assert!(renewed.len() == 2 && renewed.iter().all(Result::is_err), "{renewed:?}");
 }
 
 #[test]
@@ -202,41 +76,8 @@ async fn what_stands_in_the_way_is_named_with_what_to_do() {
 }
 
 #[test]
-async fn held_keys_are_shown_and_those_that_are_free_or_foreign_are_left_out() {
-    static LOOK: Script = Script::new(&[r"
-local seen = {}
-for i, lock in ipairs(KEYS) do
-  local text = redis.call('GET', lock)
-  seen[i] = text == 'theirs' and { 'foreign', lock } or text and { 'held', text } or { 'free' }
-end
-return seen"]);
-    let server = needs("redis-server", Server::start(&[]).await);
-    let store = open(&server).await;
-    for (name, text) in [("a", "ada"), ("b", "theirs"), ("c", "bob")] {
-        server.ask(&["SET", &store.names(&key(name)).part(LOCK), text]).await;
-    }
-    let read = |words: &[&str]| match words {
-        ["held", label] => {
-            let mut holder = Holder::new(Mode::Exclusive);
-            holder.label = Some((*label).to_owned());
-            Ok(vec![holder])
-        }
-        ["free"] => Ok(Vec::new()),
-        words => Err(store.script_error(words)),
-    };
-    let labels = |holders: &[Holder]| holders.iter().filter_map(|holder| holder.label.clone()).collect::<Vec<_>>();
-    let seen = store.inspect(&LOOK, &key("c"), &read).await.unwrap();
-    assert_eq!((seen.key, labels(&seen.holders)), (key("c"), vec!["bob".to_owned()]));
-    assert!(store.inspect(&LOOK, &key("d"), &read).await.unwrap().holders.is_empty());
-    assert_eq!(store.inspect(&LOOK, &key("b"), &read).await.unwrap_err().kind(), ErrorKind::Backend);
-    let page = store.list(&LOOK, "", None, &read).await.unwrap();
-    let shown: Vec<_> = page.keys.iter().map(|of| (of.key.to_string(), labels(&of.holders))).collect();
-    assert_eq!(shown, [("a".to_owned(), vec!["ada".to_owned()]), ("c".to_owned(), vec!["bob".to_owned()])]);
-    assert!(page.next.is_none());
-}
-
-#[test]
 async fn a_grant_or_renewal_counts_when_enough_replicas_have_it() {
+    static HELD: Script = Script::new(&["return 'held'"]);
     let server = needs("redis-server", Server::start(&["--repl-diskless-sync-delay", "0"]).await);
     let replica = needs("redis-server", Server::start(&[]).await);
     replicate(&replica, &server).await;
@@ -284,16 +125,15 @@ async fn a_grant_or_renewal_counts_when_enough_replicas_have_it() {
     two.confirm_renewals(Duration::from_secs(2), vec!["{k}:lock".into()], gone).await;
     assert_eq!(server.calls("wait").await, waits, "nobody is asked about what is gone");
 
-    let held = grant("k");
-    hold(&server, &none, &held).await;
     let lease = Duration::from_secs(60);
-    let in_doubt = two.take_over(&TAKE_OVER, &held, held.owner, lease).await.unwrap_err();
+    let held = Claim::new(&key("k"), Mode::Exclusive, lease).grant(Some(7));
+    let in_doubt = two.take_over(&HELD, &held, held.owner, lease).await.unwrap_err();
     assert_eq!(in_doubt.kind(), ErrorKind::Indeterminate);
-    assert_eq!(one.take_over(&TAKE_OVER, &held, held.owner, lease).await.unwrap(), Held);
+    assert_eq!(one.take_over(&HELD, &held, held.owner, lease).await.unwrap(), Held);
     let renewals = [Renewal { grant: held, ttl: lease }];
-    let renewed = two.renew(&RENEW, &renewals, lease).await;
+    let renewed = two.renew(&HELD, &renewals, lease).await;
     assert_eq!(renewed[0].as_ref().unwrap_err().kind(), ErrorKind::Unavailable);
-    assert_eq!(*one.renew(&RENEW, &renewals, lease).await[0].as_ref().unwrap(), Held);
+    assert_eq!(*one.renew(&HELD, &renewals, lease).await[0].as_ref().unwrap(), Held);
 }
 
 /// What is warned of, and what `examine` finds.
