@@ -63,12 +63,6 @@ impl RedisReentrantBuilder {
         let redis = leasehold_redis::Store::open(self.connection.clone(), OPTIONS).await?;
         Ok(Store::new(redis, self.max_depth))
     }
-
-    /// The store with these settings, which are not checked, on a client of the caller's. Sends nothing.
-    pub(crate) fn borrowing(self, client: Client) -> Store {
-        let redis = leasehold_redis::Store::from_client(client, &self.connection, OPTIONS);
-        Store::new(redis, self.max_depth)
-    }
 }
 
 const OPTIONS: StoreOptions = StoreOptions { functions: &FUNCTIONS, notifications: Notify::Releases };
@@ -101,6 +95,7 @@ impl RedisReentrant {
     ///
     /// The client needs a reconnection policy: by default it never comes back after a lost connection.
     pub fn from_client(client: Client) -> Self {
-        Self::new(Self::builder().borrowing(client))
+        let RedisReentrantBuilder { connection, max_depth } = Self::builder();
+        Self::new(Store::new(leasehold_redis::Store::from_client(client, &connection, OPTIONS), max_depth))
     }
 }

@@ -20,33 +20,31 @@ static DOWNGRADE: Script =
 /// Takes a key for the owner of `claim`, as the writer or as a reader, or says who is in the way, or puts the owner into the
 /// queue of the key.
 pub(crate) async fn try_acquire(store: &Store, claim: &Claim) -> Result<Attempt> {
-    let (names, inbox) = (store.redis.names(&claim.key), store.redis.inbox_of(claim));
+    let (names, inbox) = (store.names(&claim.key), store.inbox_of(claim));
     let arguments = keys(&names)
         .word(&claim.owner.to_hex())
         .word(word_of(claim.mode))
         .text(claim.ttl.as_millis())
         .word(&encode_metadata(claim))
         .word(&inbox);
-    let reply = store.redis.run_function(&TRY_ACQUIRE, arguments, None).await?;
+    let reply = store.run_function(&TRY_ACQUIRE, arguments, None).await?;
     match *reply.words() {
         ["busy", left] => Ok(Attempt::Busy { retry_in: Lease::read(left).and_then(Lease::remaining) }),
-        ["queued", left, numbers] => {
-            read_queued(claim, left, numbers, &inbox).ok_or_else(|| store.redis.script_error(&[]))
-        }
+        ["queued", left, numbers] => read_queued(claim, left, numbers, &inbox).ok_or_else(|| store.script_error(&[])),
         _ => granted(store, claim, &names, &reply).await,
     }
 }
 
 /// Makes a reader of a writer.
 pub(crate) async fn downgrade(store: &Store, writer: &GrantRef, claim: &Claim) -> Result<Attempt> {
-    let names = store.redis.names(&claim.key);
+    let names = store.names(&claim.key);
     let arguments = keys(&names)
         .text(writer.owner.to_hex())
         .text(writer.epoch.unwrap_or_default())
         .text(claim.owner.to_hex())
         .text(claim.ttl.as_millis())
         .text(encode_metadata(claim));
-    let reply = store.redis.run(&DOWNGRADE, 4, arguments, None).await?;
+    let reply = store.run(&DOWNGRADE, 4, arguments, None).await?;
     if reply.words() == ["gone"] {
         return Ok(Attempt::Busy { retry_in: None });
     }
@@ -61,8 +59,8 @@ fn keys(names: &KeyNames) -> ScriptArguments {
 async fn granted(store: &Store, claim: &Claim, names: &KeyNames, reply: &Reply) -> Result<Attempt> {
     let words = reply.words();
     let Some(epoch) = words.strip_prefix(&["granted"]).and_then(|epoch| read_epoch(epoch.first()?)) else {
-        return Err(store.redis.script_error(&words));
+        return Err(store.script_error(&words));
     };
     let grant = claim.grant(Some(epoch));
-    store.redis.confirm(&names.part(LOCK), epoch, Box::pin(release(store, &grant))).await
+    store.confirm(&names.part(LOCK), epoch, Box::pin(release(store, &grant))).await
 }

@@ -16,23 +16,23 @@ static FORCE_RELEASE: Script =
 
 /// Reads who holds a key.
 pub(crate) async fn inspect(store: &Store, key: &LockKey) -> Result<Holders> {
-    store.redis.inspect_queued(&INSPECT, key, &|words| holders(store, words)).await
+    store.inspect_queued(&INSPECT, key, &|words| holders(store, words)).await
 }
 
 /// Reads one page of the held keys that start with `prefix`.
 pub(crate) async fn list(store: &Store, prefix: &str, after: Option<&Cursor>) -> Result<Page> {
-    store.redis.list_queued(&INSPECT, prefix, after, &|words| holders(store, words)).await
+    store.list_queued(&INSPECT, prefix, after, &|words| holders(store, words)).await
 }
 
 /// Frees a key whoever holds it, or ends the grant with this epoch alone, leaves word for the holders, and answers who they were.
 pub(crate) async fn force_release(store: &Store, key: &LockKey, only: Option<u64>) -> Result<Holders> {
     /// How long beyond its lease a holder may come and ask what became of it.
     const GRACE: Duration = Duration::from_secs(60);
-    let names = store.redis.names(key);
+    let names = store.names(key);
     let arguments = ScriptArguments::default().name(&names, LOCK).name(&names, FORCED).name(&names, READERS);
     let arguments = arguments.text(GRACE.as_millis()).text(only.map(|epoch| epoch.to_string()).unwrap_or_default());
-    let arguments = arguments.text(store.redis.forced_channel());
-    let reply = store.redis.run(&FORCE_RELEASE, 3, arguments, None).await?;
+    let arguments = arguments.text(store.forced_channel());
+    let reply = store.run(&FORCE_RELEASE, 3, arguments, None).await?;
     // The release of an owner that holds nothing grants a free key to the first in the queue. If this one fails, those in the
     // queue ask again.
     let _ = release_owner(store, &names, OwnerId::random()).await;
@@ -53,5 +53,5 @@ fn holders(store: &Store, words: &[&str]) -> Result<Vec<Holder>> {
         ["held", each @ ..] => each.chunks(3).map(read).collect(),
         _ => None,
     };
-    holders.ok_or_else(|| store.redis.script_error(words))
+    holders.ok_or_else(|| store.script_error(words))
 }

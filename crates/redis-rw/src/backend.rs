@@ -5,15 +5,18 @@ use leasehold_core::{
     Attempt, Backend, Capabilities, Capability, Claim, Cursor, GrantRef, Holders, LeaseStatus, LockKey, Notifications,
     OwnerId, Page, Renewal, Result, SharedBackend,
 };
-use leasehold_redis::ScriptFunction;
+use leasehold_redis::{NEXT_EPOCH, PROLONG, Script, ScriptFunction};
 
-use crate::store::Store;
-use crate::{acquire, admin, release, renew};
+use crate::store::{HOLDERS_LUA, Store};
+use crate::{acquire, admin, release};
 
 pub(crate) const NAME: &str = "redis-rw";
 
 /// What may leave together with that of other keys. In a batch the releases come first: who waits for them may be in it.
 pub(crate) static FUNCTIONS: [&ScriptFunction; 2] = [&release::RELEASE, &acquire::TRY_ACQUIRE];
+
+static RENEW: Script = Script::new(&[NEXT_EPOCH, PROLONG, HOLDERS_LUA, include_str!("lua/renew.lua")]);
+static TAKE_OVER: Script = Script::new(&[NEXT_EPOCH, PROLONG, HOLDERS_LUA, include_str!("lua/take_over.lua")]);
 
 /// The store-level backend of [`RedisRw`](crate::RedisRw): each operation is one script in Redis. Made by
 /// [`RedisRwBuilder::backend`](crate::RedisRwBuilder::backend).
@@ -33,7 +36,7 @@ impl Backend for RedisRwBackend {
     }
 
     async fn renew(&self, renewals: &[Renewal], within: Duration) -> Vec<Result<LeaseStatus>> {
-        renew::renew(&self.store, renewals, within).await
+        self.store.renew(&RENEW, renewals, within).await
     }
 
     async fn release(&self, grant: &GrantRef) -> Result<LeaseStatus> {
@@ -41,7 +44,7 @@ impl Backend for RedisRwBackend {
     }
 
     async fn take_over(&self, grant: &GrantRef, new_owner: OwnerId, ttl: Duration) -> Result<LeaseStatus> {
-        renew::take_over(&self.store, grant, new_owner, ttl).await
+        self.store.take_over(&TAKE_OVER, grant, new_owner, ttl).await
     }
 
     async fn downgrade(&self, writer: &GrantRef, claim: &Claim) -> Result<Attempt> {
@@ -61,15 +64,15 @@ impl Backend for RedisRwBackend {
     }
 
     fn notifications(&self) -> Option<&dyn Notifications> {
-        Some(&self.store.redis)
+        Some(&self.store)
     }
 
     fn answers_within(&self) -> Duration {
-        self.store.redis.command_timeout()
+        self.store.command_timeout()
     }
 
     async fn close(&self) {
-        self.store.redis.close().await;
+        self.store.close().await;
     }
 }
 

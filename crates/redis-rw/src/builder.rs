@@ -56,18 +56,8 @@ impl RedisRwBuilder {
     /// # Errors
     /// The same as for [`connect`](Self::connect).
     pub async fn backend(self) -> Result<RedisRwBackend> {
-        self.open().await.map_err(|error| error.with_backend(NAME))
-    }
-
-    async fn open(self) -> Result<RedisRwBackend> {
-        let redis = leasehold_redis::Store::open(self.connection.clone(), self.options()).await?;
-        Ok(RedisRwBackend::new(Store { redis }))
-    }
-
-    /// The backend with these settings, which are not checked, on a client of the caller's. Sends nothing.
-    pub(crate) fn borrowing(self, client: Client) -> RedisRwBackend {
-        let redis = leasehold_redis::Store::from_client(client, &self.connection, self.options());
-        RedisRwBackend::new(Store { redis })
+        let store = Store::open(self.connection.clone(), self.options()).await;
+        store.map(RedisRwBackend::new).map_err(|error| error.with_backend(NAME))
     }
 
     fn options(&self) -> StoreOptions {
@@ -105,6 +95,7 @@ impl RedisRw {
     ///
     /// The client needs a reconnection policy: by default it never comes back after a lost connection.
     pub fn from_client(client: Client) -> Self {
-        Self::builder().borrowing(client).into()
+        let builder = Self::builder();
+        RedisRwBackend::new(Store::from_client(client, &builder.connection, builder.options())).into()
     }
 }

@@ -11,7 +11,6 @@ mod backend;
 mod acquire;
 mod admin;
 mod release;
-mod renew;
 // and what they share.
 mod store;
 

@@ -12,16 +12,16 @@ pub(crate) static RELEASE: ScriptFunction = ScriptFunction::new(
 
 /// Takes an owner out of the holders of a key, or out of its queue.
 pub(crate) async fn release(store: &Store, grant: &GrantRef) -> Result<LeaseStatus> {
-    let reply = release_owner(store, &store.redis.names(&grant.key), grant.owner).await?;
-    store.redis.lease_status(&reply, grant).await
+    let reply = release_owner(store, &store.names(&grant.key), grant.owner).await?;
+    store.lease_status(&reply, grant).await
 }
 
 /// Runs `release.lua` for one owner of a key.
 pub(crate) async fn release_owner(store: &Store, names: &KeyNames, owner: OwnerId) -> Result<Reply> {
     let arguments = ScriptArguments::default().name(names, LOCK).counter(names).name(names, QUEUE).name(names, READERS);
-    let reply = store.redis.run_function(&RELEASE, arguments.word(&owner.to_hex()), None).await?;
+    let reply = store.run_function(&RELEASE, arguments.word(&owner.to_hex()), None).await?;
     if let ["held", reason @ ..] = &reply.words()[..] {
-        store.redis.warn_of_waiters(reason);
+        store.warn_of_waiters(reason);
     }
     Ok(reply)
 }

@@ -1,5 +1,5 @@
 use leasehold_core::Mode;
-pub(crate) use leasehold_redis::{FORCED, LOCK, QUEUE};
+pub(crate) use leasehold_redis::{FORCED, LOCK, QUEUE, Store};
 
 /// The part of a key's names that says where to look for readers first.
 pub(crate) const READERS: &str = "readers";
@@ -9,12 +9,6 @@ pub(crate) const HOLDERS_LUA: &str = include_str!("lua/holders.lua");
 
 /// What the scripts share that let somebody in: who waits goes first.
 pub(crate) const SERVE_LUA: &str = include_str!("lua/serve.lua");
-
-/// What every step of this backend needs.
-#[derive(Debug)]
-pub(crate) struct Store {
-    pub(crate) redis: leasehold_redis::Store,
-}
 
 /// A mode as scripts take it.
 pub(crate) fn word_of(mode: Mode) -> &'static str {

@@ -69,22 +69,9 @@ impl RedisSingleBuilder {
     /// # Errors
     /// The same as for [`connect`](Self::connect).
     pub async fn backend(self) -> Result<RedisSingleBackend> {
-        self.open().await.map_err(|error| error.with_backend(NAME))
-    }
-
-    async fn open(self) -> Result<RedisSingleBackend> {
-        let redis = leasehold_redis::Store::open(self.connection.clone(), self.options()).await?;
-        Ok(self.backend_on(redis))
-    }
-
-    /// The backend with these settings, which are not checked, on a client of the caller's. Sends nothing.
-    pub(crate) fn borrowing(self, client: Client) -> RedisSingleBackend {
-        let redis = leasehold_redis::Store::from_client(client, &self.connection, self.options());
-        self.backend_on(redis)
-    }
-
-    fn backend_on(self, redis: leasehold_redis::Store) -> RedisSingleBackend {
-        RedisSingleBackend::new(Store { redis, queues: self.queues() })
+        let redis = leasehold_redis::Store::open(self.connection.clone(), self.options()).await;
+        let redis = redis.map_err(|error| error.with_backend(NAME))?;
+        Ok(RedisSingleBackend::new(Store { redis, queues: self.queues() }))
     }
 
     fn options(&self) -> StoreOptions {
@@ -132,6 +119,8 @@ impl RedisSingle {
     ///
     /// The client needs a reconnection policy: by default it never comes back after a lost connection.
     pub fn from_client(client: Client) -> Self {
-        Self::builder().borrowing(client).into()
+        let builder = Self::builder();
+        let redis = leasehold_redis::Store::from_client(client, &builder.connection, builder.options());
+        RedisSingleBackend::new(Store { redis, queues: builder.queues() }).into()
     }
 }

@@ -2,7 +2,6 @@
 
 use std::time::Duration;
 
-use leasehold_redis::fred::prelude::{Builder, ClientLike, Config, ReconnectPolicy};
 use leasehold_redis_reentrant::{
     Client, ErrorKind, LockGuard, LockKey, LockOptions, LockerExt, LossReason, RedisReentrant, ReleaseOutcome, Result,
     Session, Wait,
@@ -36,18 +35,14 @@ async fn counted(server: &Server) -> i64 {
 }
 
 #[test]
-async fn sessions_share_one_connection_and_exclude_each_other() -> Result<()> {
+async fn sessions_share_one_connection() -> Result<()> {
     let server = needs("redis-server", Server::start(&[]).await);
     let locks = RedisReentrant::connect(&server.url()).await?;
     let (here, there) = (locks.session(), locks.session());
-    let outer = here.lock("k").await?;
-    let inner = here.try_lock("k").await?.expect("the session has it");
-    assert_eq!((inner.fencing_token(), counted(&server).await), (outer.fencing_token(), 2));
-    assert!(there.try_lock("k").await?.is_none());
-    drop((outer, inner));
-    let successor = there.lock("k").await?;
-    assert!(here.try_lock("k").await?.is_none());
-    assert_eq!(successor.release().await?, ReleaseOutcome::Released);
+    let guard = here.lock("k").await?;
+    let waiting = tokio::spawn(async move { there.lock("k").await });
+    drop(guard);
+    assert_eq!(waiting.await.unwrap()?.release().await?, ReleaseOutcome::Released);
     // The second connection is that for the signals.
     assert!(server.clients().await <= 2);
     Ok(())
@@ -172,21 +167,5 @@ async fn closing_a_session_leaves_the_others() -> Result<()> {
     assert_eq!(guards[1].loss(), Some(LossReason::Shutdown));
     other.renew().await?;
     assert!(two.try_lock("k").await?.is_some());
-    Ok(())
-}
-
-#[test]
-async fn the_client_of_the_caller_is_used_and_left_alone() -> Result<()> {
-    let server = needs("redis-server", Server::start(&[]).await);
-    let mut builder = Builder::from_config(Config::from_url(&server.url()).unwrap());
-    let client = builder.set_policy(ReconnectPolicy::default()).build().unwrap();
-    client.init().await.unwrap();
-    let locks = RedisReentrant::from_client(client.clone());
-    let session = locks.session();
-    let guards = levels(&session, &patiently(), 2).await?;
-    locks.close().await;
-    assert_eq!(guards[0].loss(), Some(LossReason::Shutdown));
-    let pong: String = client.ping(None).await.unwrap();
-    assert_eq!(pong, "PONG");
     Ok(())
 }

@@ -95,31 +95,6 @@ async fn nobody_asks_while_a_session_of_the_same_process_holds_the_key() -> Resu
 }
 
 #[test]
-async fn an_acquisition_of_the_session_that_holds_the_key_goes_past_the_waiters() -> Result<()> {
-    let server = needs("redis-server", Server::start(&[]).await);
-    let (here, elsewhere) =
-        (RedisReentrant::connect(&server.url()).await?, RedisReentrant::connect(&server.url()).await?);
-    // The holder is here under another handle, or in another process.
-    for holder in [here.session_with_id("pair")?, elsewhere.session_with_id("pair")?] {
-        let guard = lock(&holder).await;
-        let (waiting, order) = line_up(&here, 3).await;
-        // Answered when the first in line has asked.
-        assert!(here.session().try_lock("k").await?.is_none());
-        let (tried, waited) = (here.session_with_id("pair")?, here.session_with_id("pair")?);
-        let second = tried.try_lock("k").await?.expect("its session has it");
-        let third = lock(&waited).await;
-        assert_eq!(third.fencing_token(), guard.fencing_token());
-        for level in [guard, second, third] {
-            assert!(order.lock().unwrap().is_empty(), "one who waits was served beside a level");
-            assert_eq!(level.release().await?, ReleaseOutcome::Released);
-        }
-        all_served(waiting).await;
-        assert_eq!(*order.lock().unwrap(), [0, 1, 2]);
-    }
-    Ok(())
-}
-
-#[test]
 async fn tasks_of_a_session_that_wait_behind_others_go_in_together_with_the_first() -> Result<()> {
     let server = needs("redis-server", Server::start(&[]).await);
     let locks = RedisReentrant::connect(&server.url()).await?;
