@@ -11,7 +11,7 @@ use leasehold_core::{
 };
 use leasehold_core::{Notifications, Result};
 use sha2::{Digest, Sha256};
-use tokio::sync::Semaphore;
+use tokio::sync::{Semaphore, watch};
 use tokio::time::timeout;
 
 use super::lock::AdvisoryLock;
@@ -38,6 +38,7 @@ pub struct AdvisoryQueue {
     namespace: Namespace,
     clock: Clock,
     keys: Arc<Mutex<Keys>>,
+    closed: watch::Sender<bool>,
 }
 
 #[derive(Debug, Default)]
@@ -90,6 +91,7 @@ impl AdvisoryQueue {
             namespace: namespace.clone(),
             clock: Clock::system(),
             keys: Arc::default(),
+            closed: watch::Sender::new(false),
         }
     }
 
@@ -186,6 +188,7 @@ impl AdvisoryQueue {
     /// Gives up all advisory locks, within a second. Their connections end with those of the [`Sessions`].
     pub fn close(&self) -> BoxFuture<'_, ()> {
         Box::pin(async move {
+            self.closed.send_replace(true);
             let open: Vec<_> = self.keys().open.drain(..).filter_map(|lock| lock.upgrade()).collect();
             for lock in &open {
                 lock.give_up();
@@ -229,7 +232,7 @@ impl Notifications for AdvisoryQueue {
         if let Some(contended) = keys.contended.get_mut(key).filter(|contended| contended.ask_row_at <= now) {
             contended.ask_row_at = now.plus(TRUST);
         }
-        Ok(Box::new(AdvisorySubscription::of(lock)))
+        Ok(Box::new(AdvisorySubscription::of(lock, self.closed.subscribe())))
     }
 }
 
@@ -242,7 +245,7 @@ impl fmt::Debug for AdvisoryQueue {
 
 #[cfg(test)]
 mod tests {
-    use leasehold_core::{Mode, SessionId};
+    use leasehold_core::{Mode, Notification, SessionId};
     use tokio::time::{Instant, advance};
 
     use super::*;
@@ -385,6 +388,20 @@ mod tests {
         queue.close().await;
         assert_eq!(began.elapsed().as_millis(), CLOSE.as_millis());
         drop(silent);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn who_waits_on_behind_a_grant_asks_on_until_the_queue_is_closed() {
+        let (queue, claim) = (queue(), claim("k", true));
+        let (lock, task) = queue.open(&claim, State::Held { after_others: true });
+        let mut subscription = AdvisorySubscription::of(lock, queue.closed.subscribe());
+        queue.claimed(&claim, GRANTED);
+        drop(task);
+        for _ in 0..3 {
+            assert_eq!(subscription.next().await, Notification::Freed);
+        }
+        queue.close().await;
+        assert_eq!(subscription.next().await, Notification::Ended);
     }
 
     #[tokio::test(start_paused = true)]
