@@ -15,7 +15,6 @@ mod line;
 mod passwords;
 mod queue;
 mod refusals;
-mod shut_out;
 mod topologies;
 mod waiters;
 

@@ -12,12 +12,14 @@ use tokio::runtime::Builder;
 
 use crate::stores::{self, RELEASES, bulk, heard};
 
-/// Whom a Sentinel names, and in which epoch. Port 0: nobody.
+/// Whom a Sentinel names, and in which epoch. Port 0: nobody; port 1: it refuses to say.
 type Says = Arc<Mutex<(u64, u16)>>;
 
 fn says(epoch: u64, primary: &FakeRedis) -> Says {
     Arc::new(Mutex::new((epoch, primary.port())))
 }
+
+const NOPERM: &str = "-NOPERM you may not\r\n";
 
 /// Refuses what has one of these words.
 async fn sentinel(says: &Says, refuses: &'static [&'static str]) -> FakeRedis {
@@ -25,7 +27,8 @@ async fn sentinel(says: &Says, refuses: &'static [&'static str]) -> FakeRedis {
     FakeRedis::start(move |words| {
         let (epoch, port) = *says.lock().unwrap();
         let answer = match *words {
-            _ if words.iter().any(|word| refuses.contains(word)) => "-NOPERM you may not\r\n".to_owned(),
+            _ if words.iter().any(|word| refuses.contains(word)) => NOPERM.to_owned(),
+            ["SENTINEL", ..] if port == 1 => NOPERM.to_owned(),
             ["HELLO", ..] => format!("%1\r\n{}{}", bulk("server"), bulk("redis")),
             ["SUBSCRIBE", ref channels @ ..] => {
                 let confirmed = |channel: &&str| format!(">3\r\n{}{}:1\r\n", bulk("subscribe"), bulk(channel));
@@ -185,6 +188,28 @@ async fn one_sentinel_that_answers_is_enough_and_a_primary_that_comes_late_is_fo
     let questions = || refuses.received().iter().filter(|words| words[0] == "SENTINEL").count();
     eventually("it is asked again and again", async || questions() > 6).await;
     assert_eq!(log.recorded().matches("a Sentinel refuses to say").count(), 1, "{}", log.recorded());
+}
+
+#[test]
+async fn a_successor_that_shuts_out_and_sentinels_that_do_so_once_the_primary_is_gone_are_why_there_is_no_connection() {
+    let refuses = Arc::new(AtomicBool::new(true));
+    let shuts_out = Arc::clone(&refuses);
+    let role =
+        move |words: &[&str]| (words == ["ROLE"] && shuts_out.load(Ordering::Acquire)).then(|| NOPERM.to_owned());
+    let (one, two) = (primary("one").await, server("two", "master", role).await);
+    let says = says(1, &one);
+    let only = sentinel(&says, &[]).await;
+    let store = open(&[&only]).await.unwrap();
+    let is_refused = async || asked(&store).await.is_err_and(|error| error.kind() == ErrorKind::Backend);
+    *says.lock().unwrap() = (2, two.port());
+    eventually("the successor refuses", is_refused).await;
+    refuses.store(false, Ordering::Release);
+    is_asked(&store, "two").await;
+    *says.lock().unwrap() = (2, 1);
+    tokio::time::sleep(Duration::from_secs(2)).await;
+    assert_eq!(asked(&store).await.unwrap(), "two", "it is warned of, and counts for nothing");
+    drop(two);
+    eventually("the Sentinel refuses", is_refused).await;
 }
 
 #[test]

@@ -44,7 +44,7 @@ const REDIS_TESTS: Tests = &[
 #[rustfmt::skip]
 const SINGLE: &[&str] = &[
     SCRIPTS, "group_commit", "refusals", "garbage", "admin", "epochs", "line", "queue", "least_user", "passwords",
-    "shut_out", "cluster", "topologies", "driver", "conformance",
+    "cluster", "topologies", "driver", "conformance",
 ];
 
 const MYSQL_TESTS: Tests = &[
