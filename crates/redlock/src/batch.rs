@@ -38,23 +38,27 @@ pub(crate) struct Context {
 
 /// One step of an operation that goes to all nodes.
 pub(crate) enum Step {
-    Claim { limit: Duration, claim: Claiming, state: ClaimState },
-    Release { limit: Duration, release: Releasing, tally: Tally, answer: Option<Sender<Tally>> },
+    Claim(Claim),
+    Release(Release),
 }
 
-/// What a claim needs until the last node has answered.
-pub(crate) struct Claiming {
+/// A claim, until the last node has answered.
+pub(crate) struct Claim {
     pub(crate) attempt: Arc<RegisteredAttempt>,
     /// When what nodes grant is over in any case.
     pub(crate) until: Moment,
+    pub(crate) state: ClaimState,
 }
 
-/// What a release needs until the last node has answered.
-pub(crate) struct Releasing {
+/// A release, until the last node has answered.
+pub(crate) struct Release {
     pub(crate) names: KeyNames,
     pub(crate) owner: OwnerId,
     /// From then on it is not worth sending again.
     pub(crate) until: Moment,
+    pub(crate) limit: Duration,
+    pub(crate) tally: Tally,
+    pub(crate) answer: Option<Sender<Tally>>,
 }
 
 pub(crate) enum ClaimState {
@@ -68,8 +72,8 @@ pub(crate) type Verdict = (Vote, Option<Decision>);
 /// Steps that go to all nodes together, and what the nodes have answered.
 pub(crate) struct Batch {
     context: Arc<Context>,
-    claims: Vec<(Claiming, ClaimState)>,
-    releases: Vec<(Releasing, Tally, Option<Sender<Tally>>)>,
+    claims: Vec<Claim>,
+    releases: Vec<Release>,
     limit: Duration,
 }
 
@@ -85,23 +89,17 @@ struct Encoded {
 type AnswerOfNode = BoxFuture<'static, (usize, Result<BatchAnswers, Failure>)>;
 
 impl Step {
-    pub(crate) fn claim(claim: Claiming, limit: Duration, answer: Sender<Verdict>) -> Self {
-        Self::Claim { limit, claim, state: ClaimState::Open(Vote::default(), answer) }
-    }
-
-    pub(crate) fn release(release: Releasing, limit: Duration, answer: Sender<Tally>) -> Self {
-        Self::Release { limit, release, tally: Tally::default(), answer: Some(answer) }
-    }
-
     /// How long the nodes have for it.
     pub(crate) fn limit(&self) -> Duration {
-        let (Self::Claim { limit, .. } | Self::Release { limit, .. }) = self;
-        *limit
+        match self {
+            Self::Claim(claim) => claim.attempt.attempt().limit,
+            Self::Release(release) => release.limit,
+        }
     }
 
     /// Whether it has to be sent: a claim only if somebody waits for it.
     pub(crate) fn is_wanted(&self) -> bool {
-        !matches!(self, Self::Claim { state: ClaimState::Open(_, answer), .. } if answer.is_closed())
+        !matches!(self, Self::Claim(Claim { state: ClaimState::Open(_, answer), .. }) if answer.is_closed())
     }
 }
 
@@ -111,8 +109,8 @@ impl Batch {
         let (mut claims, mut releases) = (Vec::new(), Vec::new());
         for step in steps {
             match step {
-                Step::Claim { claim, state, .. } => claims.push((claim, state)),
-                Step::Release { release, tally, answer, .. } => releases.push((release, tally, answer)),
+                Step::Claim(claim) => claims.push(claim),
+                Step::Release(release) => releases.push(release),
             }
         }
         Self { context, claims, releases, limit }
@@ -126,8 +124,8 @@ impl Batch {
         let ask = |node: usize| self.ask(node, together.to_vec());
         let mut answers: FuturesUnordered<_> = (0..nodes.all().len()).map(ask).collect();
         let expected = nodes.expected(self.limit);
-        for (_, state) in &mut self.claims {
-            if let ClaimState::Open(vote, _) = state {
+        for claim in &mut self.claims {
+            if let ClaimState::Open(vote, _) = &mut claim.state {
                 *vote = Vote::begin(nodes.indices(), expected.clone());
             }
         }
@@ -185,15 +183,15 @@ impl Batch {
     fn encode(&self, releases: Range<usize>, claims: Range<usize>) -> Encoded {
         let (context, count) = (&self.context, (releases.len(), claims.len()));
         let (releases, claims) = (&self.releases[releases], &self.claims[claims]);
-        let requests = || claims.iter().map(|(claiming, _)| &claiming.attempt.attempt().request);
+        let requests = || claims.iter().map(|claim| &claim.attempt.attempt().request);
         let mut all = ScriptArguments::default().text(&context.marker);
         // What is read at once, one after the other.
-        all = releases.iter().fold(all, |all, (release, ..)| all.name(&release.names, LOCK));
+        all = releases.iter().fold(all, |all, release| all.name(&release.names, LOCK));
         if context.fencing {
             all = requests().fold(all, |all, request| all.name(&request.names, FENCE));
         }
         all = requests().fold(all, |all, request| all.name(&request.names, LOCK));
-        all = releases.iter().fold(all, |all, (release, ..)| all.name(&release.names, FORCED));
+        all = releases.iter().fold(all, |all, release| all.name(&release.names, FORCED));
         let keys = 1 + 2 * count.0 + count.1 * (1 + usize::from(context.fencing));
         all = all.text(count.0);
         all = if context.fencing {
@@ -202,7 +200,7 @@ impl Batch {
             all.text("-")
         };
         all = all.text(context.fence_retention.as_millis());
-        all = releases.iter().fold(all, |all, (release, ..)| all.text(release.owner.to_hex()));
+        all = releases.iter().fold(all, |all, release| all.text(release.owner.to_hex()));
         let mut before = None;
         for request in requests() {
             let (owner, like) = (request.owner.to_hex(), Some((request.lease, &request.metadata)));
@@ -219,7 +217,7 @@ impl Batch {
     fn count(&mut self, index: usize, answer: Result<BatchAnswers, Failure>) {
         let mut answers =
             answer.map(|BatchAnswers { releases, claims, .. }| (releases.into_iter(), claims.into_iter()));
-        for (release, tally, _) in &mut self.releases {
+        for release in &mut self.releases {
             let answer = match &mut answers {
                 Ok((releases, _)) => releases.next().unwrap_or_else(|| Err(unread())),
                 Err(failure) => Err(failure.clone()),
@@ -227,16 +225,19 @@ impl Batch {
             if answer.as_ref().is_err_and(Failure::is_transient) {
                 self.context.releases.add(index, release.again());
             }
-            tally.add(index, answer);
+            release.tally.add(index, answer);
         }
-        for (claim, state) in &mut self.claims {
+        for claim in &mut self.claims {
             let answer = match &mut answers {
                 Ok((_, claims)) => claims.next().unwrap_or_else(|| Claimed::Failed(unread())),
                 Err(failure) => Claimed::Failed(failure.clone()),
             };
-            match state {
+            match &mut claim.state {
                 ClaimState::Open(vote, _) => vote.add(index, answer),
-                ClaimState::Decided(decision) => claim.came_late(&self.context, index, &answer, *decision),
+                ClaimState::Decided(decision) => {
+                    let decision = *decision;
+                    claim.came_late(&self.context, index, &answer, decision);
+                }
             }
         }
     }
@@ -244,14 +245,14 @@ impl Batch {
     /// Tells those whose outcome is decided.
     fn tell(&mut self, is_complete: bool) {
         let majority = self.context.nodes.majority();
-        for (_, tally, answer) in &mut self.releases {
-            if (is_complete || !tally.is_open(majority))
-                && let Some(answer) = answer.take()
+        for release in &mut self.releases {
+            if (is_complete || !release.tally.is_open(majority))
+                && let Some(answer) = release.answer.take()
             {
-                let _ = answer.send(std::mem::take(tally));
+                let _ = answer.send(std::mem::take(&mut release.tally));
             }
         }
-        for (claim, state) in &mut self.claims {
+        for Claim { attempt, state, .. } in &mut self.claims {
             if !matches!(state, ClaimState::Open(vote, _) if is_complete || !vote.is_open()) {
                 continue;
             }
@@ -261,7 +262,7 @@ impl Batch {
             let decision = (self.context.fencing && vote.is_won()).then(|| vote.number());
             // Before anybody can answer late.
             if !vote.is_won() || decision == Some(Decision::Early) {
-                claim.attempt.attempt().end();
+                attempt.attempt().end();
             }
             *state = ClaimState::Decided(decision);
             // They are followed here.
@@ -271,7 +272,7 @@ impl Batch {
     }
 }
 
-impl Claiming {
+impl Claim {
     /// What a node answers when the vote is decided: what it grants is confirmed too, or released if the attempt is over.
     fn came_late(&self, context: &Arc<Context>, index: usize, answer: &Claimed, decision: Option<Decision>) {
         let attempt = self.attempt.attempt();
@@ -297,7 +298,7 @@ impl Claiming {
     }
 }
 
-impl Releasing {
+impl Release {
     fn again(&self) -> PendingRelease {
         PendingRelease { owner: self.owner, names: self.names.clone(), signal: true, until: self.until, late: None }
     }

@@ -8,8 +8,9 @@ use leasehold_redis::KeyNames;
 use tokio::sync::oneshot;
 
 use crate::attempt::RegisteredAttempt;
-use crate::batch::{Batch, Claiming, Context, Releasing, Step, Verdict};
+use crate::batch::{Batch, Claim, ClaimState, Context, Release, Step, Verdict};
 use crate::tally::Tally;
+use crate::vote::Vote;
 
 /// Beyond 32 steps a node's time for each no longer falls, and other clients wait longer.
 const LIMITS: Limits = Limits { in_flight: 2, least: 4, most: 32 };
@@ -47,8 +48,8 @@ impl Fleet {
     /// Dropping the future leaves an attempt that goes on until it is ended.
     pub(crate) async fn claim(&self, attempt: Arc<RegisteredAttempt>, until: Moment) -> Result<Verdict> {
         let (answer, verdict) = oneshot::channel();
-        let limit = attempt.attempt().limit;
-        self.enter(Step::claim(Claiming { attempt, until }, limit, answer));
+        let state = ClaimState::Open(Vote::default(), answer);
+        self.enter(Step::Claim(Claim { attempt, until, state }));
         let interrupted =
             |_| Error::new(ErrorKind::Indeterminate, "acquire").detail("the runtime that was sending it ended");
         verdict.await.map_err(interrupted)
@@ -58,7 +59,8 @@ impl Fleet {
     /// background.
     pub(crate) async fn release(&self, names: KeyNames, owner: OwnerId, until: Moment, limit: Duration) -> Tally {
         let (answer, tally) = oneshot::channel();
-        self.enter(Step::release(Releasing { names, owner, until }, limit, answer));
+        let answer = Some(answer);
+        self.enter(Step::Release(Release { names, owner, until, limit, tally: Tally::default(), answer }));
         // Interrupted: nobody answered.
         tally.await.unwrap_or_default()
     }
