@@ -363,22 +363,3 @@ impl fmt::Debug for Store {
             .finish_non_exhaustive()
     }
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::client::driver::DEFAULT_COMMAND_TIMEOUT;
-
-    #[tokio::test]
-    async fn a_store_shows_where_it_is_and_has_an_inbox_only_while_it_hears() {
-        let grants = Notify::Grants { part: "lock", trusted: true };
-        let options = StoreOptions { functions: &[], notifications: grants };
-        let store = Store::from_client(Client::default(), &ConnectionSettings::default(), options);
-        let shown = format!("{store:?}");
-        for part in ["127.0.0.1:6379", "connected: false", "namespace: \"leasehold\"", "PubSub { channels: 2"] {
-            assert!(shown.contains(part), "{shown}");
-        }
-        assert_eq!((store.inbox(), store.command_timeout()), (None, DEFAULT_COMMAND_TIMEOUT));
-        assert!(!store.awaits_replicas());
-    }
-}

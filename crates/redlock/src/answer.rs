@@ -217,30 +217,3 @@ pub(crate) fn failure(redis: &Store, words: &[&str]) -> Failure {
         _ => Failure { maybe_done: true, ..redis.script_error(words).into() },
     }
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_grant_has_numbers_that_make_tokens() {
-        let told = |number| Claimed::Granted(Told { clock: 9, floor: 7, number });
-        assert_eq!(Claimed::granted(9, "7", "-"), Some(told(None)));
-        assert_eq!(Claimed::granted(9, "7", "8"), Some(told(Some(8))));
-        let last = FencingToken::MAX_EPOCH;
-        assert!(Claimed::granted(9, &(last - 1).to_string(), &last.to_string()).is_some());
-        for (clock, floor, number) in [
-            (9, "", "-"),
-            (9, "-", "-"),
-            (9, "x", "-"),
-            (9, "7", ""),
-            (9, "7", "x"),
-            (9, "7", "-7"),
-            (9, "140737488355327", "-"),
-            (140_737_488_355_327, "7", "-"),
-            (9, "7", "140737488355328"),
-        ] {
-            assert_eq!(Claimed::granted(clock, floor, number), None, "{clock} {floor} {number}");
-        }
-    }
-}

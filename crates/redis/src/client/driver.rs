@@ -90,12 +90,4 @@ mod tests {
         assert!(builder.get_policy().is_none());
         assert!(super::builder(Config::default(), limit).get_policy().is_some());
     }
-
-    #[test]
-    fn a_server_of_several_is_reached_as_the_same_user() {
-        let all = Config { username: Some("ada".into()), password: Some("pw".into()), ..Config::default() };
-        let one = for_server(Server::new("h", 7), &all);
-        assert_eq!(one.server, ServerConfig::Centralized { server: Server::new("h", 7) });
-        assert_eq!((one.username, one.password), (all.username, all.password));
-    }
 }

@@ -49,7 +49,6 @@ mod tests {
     use std::time::Duration;
 
     use leasehold_core::{LockKey, OwnerId};
-    use tokio::sync::mpsc;
     use tokio::time::timeout;
 
     use super::*;
@@ -58,32 +57,6 @@ mod tests {
 
     fn subscribe(subscribers: &Arc<Subscribers>, topic: impl Into<String>) -> TopicSubscription {
         TopicSubscription::new(subscribers, topic.into())
-    }
-
-    #[tokio::test]
-    async fn a_message_reaches_all_subscriptions_of_its_channel_and_no_other() {
-        let subscribers = Arc::new(Subscribers::default());
-        let (mut one, mut two, mut other) =
-            (subscribe(&subscribers, "a"), subscribe(&subscribers, "a"), subscribe(&subscribers, "b"));
-        subscribers.received("a", "1");
-        one.next().await;
-        two.next().await;
-        assert!(timeout(Duration::from_millis(20), other.next()).await.is_err());
-        subscribers.wake_all();
-        other.next().await;
-    }
-
-    #[tokio::test]
-    async fn the_last_subscription_of_a_channel_ends_it() {
-        let subscribers = Arc::new(Subscribers::default());
-        let (left, mut leaving) = mpsc::unbounded_channel();
-        subscribers.report_left(left);
-        let (one, two) = (subscribe(&subscribers, "a"), subscribe(&subscribers, "a"));
-        drop(one);
-        assert!(subscribers.is_wanted("a"));
-        drop(two);
-        assert!(!subscribers.is_wanted("a"));
-        assert_eq!(leaving.recv().await.as_deref(), Some("a"));
     }
 
     #[tokio::test]
