@@ -1,84 +1,206 @@
 //! `cargo xtask bench`: measures the locks, beside bare round trips and other locks, and beside an earlier commit.
 
-mod against;
-mod checkout;
-mod comparison;
-mod first_build;
+use std::fs;
+use std::process::{Command, Stdio};
+use std::time::Instant;
 
-use self::checkout::Checkout;
-use self::first_build::BUILD;
-use crate::command::passes;
+use serde_json::Value;
+
+use crate::command::{passes, succeed};
+use crate::workspace::read;
+use crate::worktree::Worktree;
+
+/// The first command of the README on a clean checkout, and the size of the program. It takes minutes, and runs only when it is named.
+const BUILD: &str = "B";
 
 /// The commit with which a build is compared when none is named: the last one before the program was made smaller.
 const BEFORE_SMALLER: &str = "05e74b9";
 
+/// How often each commit has its turn. With four, figures of equals are apart by chance once in seventy times.
+const TURNS: usize = 4;
+
+/// Below this a difference is not called one, even if all turns agree.
+const NOISE: f64 = 1.05;
+
 /// Measures. It fails if a lock let two holders in, never because one was slow.
-pub(crate) fn run(arguments: &[&str]) -> Result<bool, String> {
-    let wanted = Wanted::read(arguments)?;
-    let now = Checkout::here();
-    let Some(before) = wanted.before else {
-        against::build(&now)?;
-        return passes(&mut against::workloads(&now, arguments));
+pub(crate) fn run(words: &[&str]) -> Result<bool, String> {
+    let Some((before, builds, ids)) = comparison(words)? else {
+        let here = Worktree::here();
+        build(&here)?;
+        return passes(&mut workloads(&here, words));
     };
-    now.is_clean()?;
-    let (before, head) = (checkout::commit(before)?, checkout::commit("HEAD")?);
     let mut rows = Vec::new();
-    // Before what takes minutes: a workload may be unknown.
-    let workloads = if wanted.measures() { against::known_to_both(&wanted.ids, &before)? } else { Vec::new() };
-    if wanted.builds {
-        rows.extend(first_build::compare(&before, &head)?);
+    if builds {
+        for (side, commit) in [before, "HEAD"].into_iter().enumerate() {
+            add(&mut rows, side, first_build(commit)?);
+        }
     }
-    if !workloads.is_empty() {
-        rows.extend(against::compare(&before, &workloads)?);
+    if !builds || !ids.is_empty() {
+        by_turns(before, &ids, &mut rows)?;
     }
-    print!("{}", comparison::table(&rows));
-    println!("before: {before}, now: {head}");
-    println!("{}", comparison::last_line(&rows));
+    for row in &rows {
+        println!("{}", row.line());
+    }
+    let worse: Vec<&str> = rows.iter().filter(|row| row.is_worse()).map(|row| row.what.as_str()).collect();
+    println!(
+        "{}",
+        if worse.is_empty() { "nothing is worse".to_owned() } else { format!("worse: {}", worse.join("; ")) }
+    );
     Ok(true)
 }
 
-/// What the arguments ask for.
-#[derive(Debug, Default, PartialEq, Eq)]
-struct Wanted<'a> {
-    /// The commit for a comparison.
-    before: Option<&'a str>,
-    /// Whether the build is measured.
-    builds: bool,
-    /// The workloads that were named.
-    ids: Vec<&'a str>,
+/// What is compared with an earlier commit, if that is asked for: the commit, whether that is the build, and which workloads.
+type Comparison<'a> = (&'a str, bool, Vec<&'a str>);
+
+fn comparison<'a>(words: &[&'a str]) -> Result<Option<Comparison<'a>>, String> {
+    let mut ids = words.to_vec();
+    let mut before = None;
+    if let Some(at) = ids.iter().position(|word| *word == "--against") {
+        before = Some(*ids.get(at + 1).ok_or("--against needs a commit")?);
+        ids.drain(at..at + 2);
+    }
+    let builds = ids.contains(&BUILD);
+    ids.retain(|word| *word != BUILD);
+    if before.is_none() && builds && !ids.is_empty() {
+        return Err(format!("{BUILD} takes minutes, and runs without other workloads"));
+    }
+    let before = before.or_else(|| builds.then_some(BEFORE_SMALLER));
+    match ids.iter().find(|word| word.starts_with('-')) {
+        Some(flag) if before.is_some() => {
+            Err(format!("{flag} is nothing for a comparison, whose turns are always short"))
+        }
+        _ => Ok(before.map(|before| (before, builds, ids))),
+    }
 }
 
-impl<'a> Wanted<'a> {
-    fn read(arguments: &[&'a str]) -> Result<Self, String> {
-        let mut wanted = Self::default();
-        let mut rest = arguments.iter().copied();
-        let mut flags = Vec::new();
-        while let Some(argument) = rest.next() {
-            match argument {
-                "--against" => wanted.before = Some(rest.next().ok_or("--against needs a commit")?),
-                BUILD => wanted.builds = true,
-                flag if flag.starts_with('-') => flags.push(flag),
-                id => wanted.ids.push(id),
-            }
+/// Runs the workloads on both commits, by turns. What breaks on one of them has no figures there.
+fn by_turns(before: &str, ids: &[&str], rows: &mut Vec<Row>) -> Result<(), String> {
+    let sides = [Worktree::of(before, "against")?, Worktree::here()];
+    sides.iter().try_for_each(build)?;
+    for turn in 0..TURNS {
+        // Whoever begins finds the machine as the last turn left it.
+        for side in if turn % 2 == 0 { [0, 1] } else { [1, 0] } {
+            println!("turn {} of {TURNS}: {} …", turn + 1, [before, "this commit"][side]);
+            add(rows, side, measured(&sides[side], ids)?);
         }
-        if wanted.before.is_none() && wanted.builds {
-            if !wanted.ids.is_empty() {
-                return Err(format!("{BUILD} takes minutes, and runs without other workloads"));
-            }
-            wanted.before = Some(BEFORE_SMALLER);
-        }
-        match flags.as_slice() {
-            [flag, ..] if wanted.before.is_some() => {
-                Err(format!("{flag} does not go together with a comparison, whose turns are always short"))
-            }
-            _ => Ok(wanted),
-        }
+    }
+    Ok(())
+}
+
+const BENCH: [&str; 5] = ["bench", "--package", "leasehold-benches", "--bench", "workloads"];
+
+/// Builds the program that measures, and the one whose start is timed beside flock(1).
+fn build(side: &Worktree) -> Result<(), String> {
+    let program = ["build", "--profile", "bench", "--package", "leasehold-cli", "--bin", "leasehold"];
+    succeed(side.cargo().args(program))?;
+    succeed(side.cargo().args(BENCH).arg("--no-run"))
+}
+
+/// The command that runs the program that measures.
+fn workloads(side: &Worktree, words: &[&str]) -> Command {
+    let mut bench = side.cargo();
+    bench.args(BENCH).arg("--").args(words).env("LEASEHOLD_BENCH_PROGRAM", side.target.join("release/leasehold"));
+    bench
+}
+
+/// A figure: what it is, how much, and whether less of it is better.
+type Figure = (String, f64, bool);
+
+/// One short run, and the figures of the report that it wrote.
+fn measured(side: &Worktree, ids: &[&str]) -> Result<Vec<Figure>, String> {
+    let report = side.target.join("bench/report.json");
+    // Else a run that breaks would leave the figures of an earlier one.
+    let _ = fs::remove_file(&report);
+    if !passes(workloads(side, &[&["--quick"], ids].concat()).stdout(Stdio::null()))? {
+        println!("a workload broke, as it says above");
+    }
+    let figures: Vec<Value> =
+        serde_json::from_str(&read(&report)?).map_err(|failure| format!("the report: {failure}"))?;
+    // What was not measured has no value.
+    let figure = |figure: &Value| {
+        let what = format!("{} {}", figure["id"].as_str()?, figure["what"].as_str()?);
+        Some((what, figure["ours"].as_f64()?, figure["less_is_better"] == true))
+    };
+    Ok(figures.iter().filter_map(figure).collect())
+}
+
+/// Builds the program on a clean checkout.
+fn first_build(commit: &str) -> Result<Vec<Figure>, String> {
+    println!("building {commit} on a clean checkout …");
+    let checkout = Worktree::of(commit, "first-build")?;
+    let _ = fs::remove_dir_all(&checkout.target);
+    // What the network takes is not measured.
+    succeed(checkout.cargo().args(["fetch", "--quiet", "--locked"]))?;
+    let (began, cpu) = (Instant::now(), cpu_seconds_of_children());
+    let mut build = checkout.cargo();
+    build.args(["build", "--quiet", "--locked", "--release", "--bin", "leasehold"]);
+    // Of earlier commits, the profile keeps them.
+    succeed(build.env("CARGO_PROFILE_RELEASE_STRIP", "symbols"))?;
+    let (seconds, cpu) = (began.elapsed().as_secs_f64(), cpu_seconds_of_children() - cpu);
+    let program = checkout.target.join("release/leasehold");
+    let size = fs::metadata(&program).map_err(|failure| format!("{}: {failure}", program.display()))?.len();
+    let kib = u32::try_from(size / 1024).unwrap_or(u32::MAX).into();
+    let figures = [("`cargo build --release --bin leasehold`, s", seconds), ("the same, processor time, s", cpu)];
+    let figures = figures.into_iter().chain([("the program without symbols, KiB", kib)]);
+    Ok(figures.map(|(what, value)| (format!("{BUILD} {what}"), value, true)).collect())
+}
+
+/// Processor time of all processes that this one has waited for, and of theirs; not a number where the system does not say.
+fn cpu_seconds_of_children() -> f64 {
+    const TICKS_PER_SECOND: f64 = 100.0;
+    let stat = fs::read_to_string("/proc/self/stat").unwrap_or_default();
+    // Behind the name, which may contain anything.
+    let fields: Vec<&str> = stat.rsplit(')').next().unwrap_or_default().split_whitespace().collect();
+    let ticks = |index: usize| fields.get(index).and_then(|ticks| ticks.parse::<f64>().ok()).unwrap_or(f64::NAN);
+    (ticks(13) + ticks(14)) / TICKS_PER_SECOND
+}
+
+/// One figure, before and now: a value for each turn; none where a commit does not have it.
+#[derive(Debug)]
+struct Row {
+    what: String,
+    sides: [Vec<f64>; 2],
+    less_is_better: bool,
+}
+
+/// Adds the figures of a turn.
+fn add(rows: &mut Vec<Row>, side: usize, figures: Vec<Figure>) {
+    for (what, value, less_is_better) in figures {
+        let at = rows.iter().position(|row| row.what == what).unwrap_or_else(|| {
+            rows.push(Row { what, sides: [Vec::new(), Vec::new()], less_is_better: false });
+            rows.len() - 1
+        });
+        rows[at].sides[side].push(value);
+        // Reports of early commits do not say it.
+        rows[at].less_is_better |= less_is_better;
+    }
+}
+
+impl Row {
+    /// Whether every turn is worse than every turn before, and the difference is one that counts.
+    fn is_worse(&self) -> bool {
+        let [Some(before), Some(now)] = self.sides.each_ref().map(|side| median(side)) else { return false };
+        let costs = |value: &f64| if self.less_is_better { *value } else { -value };
+        let worst_before = self.sides[0].iter().map(costs).fold(f64::NEG_INFINITY, f64::max);
+        let best_now = self.sides[1].iter().map(costs).fold(f64::INFINITY, f64::min);
+        let counts = if self.less_is_better { now > before * NOISE } else { now * NOISE < before };
+        best_now > worst_before && counts
     }
 
-    /// Whether workloads are measured beside the build, or instead of it.
-    fn measures(&self) -> bool {
-        !self.ids.is_empty() || !self.builds
+    fn line(&self) -> String {
+        let [before, now] =
+            self.sides.each_ref().map(|side| median(side).map_or("–".to_owned(), |is| format!("{is:.2}")));
+        let ratios: Vec<f64> = self.sides[1].iter().zip(&self.sides[0]).map(|(now, before)| now / before).collect();
+        let ratio = median(&ratios).map_or(String::new(), |ratio| format!("{ratio:.2}"));
+        format!("{:70} {before:>12} {now:>12} {ratio:>6} {}", self.what, if self.is_worse() { "worse" } else { "" })
     }
+}
+
+fn median(values: &[f64]) -> Option<f64> {
+    let mut sorted = values.to_vec();
+    sorted.sort_unstable_by(f64::total_cmp);
+    let (lower, upper) = (sorted.get(sorted.len().checked_sub(1)? / 2)?, sorted.get(sorted.len() / 2)?);
+    Some(f64::midpoint(*lower, *upper))
 }
 
 #[cfg(test)]
@@ -87,15 +209,31 @@ mod tests {
 
     #[test]
     fn a_comparison_is_asked_for_by_a_commit_or_by_the_build() {
-        let plain = Wanted::read(&["--quick", "U64"]).unwrap();
-        assert_eq!(plain, Wanted { before: None, builds: false, ids: vec!["U64"] });
-        let compared = Wanted::read(&["U64", "--against", "HEAD~1", "B"]).unwrap();
-        assert_eq!(compared, Wanted { before: Some("HEAD~1"), builds: true, ids: vec!["U64"] });
-        assert!(compared.measures());
-        assert!(!Wanted::read(&["B"]).unwrap().measures());
-        assert!(Wanted::read(&["--against", "HEAD~1"]).unwrap().measures());
-        for arguments in [&["--against"][..], &["--record", "--against", "HEAD"], &["B", "U64"], &["B", "--quick"]] {
-            assert!(Wanted::read(arguments).is_err(), "{arguments:?}");
+        assert_eq!(comparison(&["--quick", "U64"]), Ok(None));
+        assert_eq!(comparison(&["U64", "--against", "HEAD~1", "B"]), Ok(Some(("HEAD~1", true, vec!["U64"]))));
+        assert_eq!(comparison(&["B"]), Ok(Some((BEFORE_SMALLER, true, vec![]))));
+        for words in [&["--against"][..], &["--record", "--against", "HEAD"], &["B", "U64"], &["B", "--quick"]] {
+            assert!(comparison(words).is_err(), "{words:?}");
+        }
+    }
+
+    #[test]
+    fn worse_is_what_every_turn_says_and_what_counts() {
+        for (less_is_better, before, now, is_worse) in [
+            (true, &[10.0, 11.0][..], [12.0, 13.0], true),
+            // The turns overlap; it is too little to count; it is better.
+            (true, &[10.0, 12.5], [12.0, 13.0], false),
+            (true, &[10.0, 10.1], [10.2, 10.3], false),
+            (true, &[12.0, 13.0], [10.0, 11.0], false),
+            (false, &[12.0, 13.0], [10.0, 11.0], true),
+            (false, &[10.0, 11.0], [12.0, 13.0], false),
+            // Also beside zero, and not where the commit before did not have it.
+            (true, &[0.0, 0.0], [1.0, 2.0], true),
+            (true, &[], [1.0, 2.0], false),
+        ] {
+            let sides = [before.to_vec(), now.to_vec()];
+            let row = Row { what: "U1 p50".to_owned(), sides, less_is_better };
+            assert_eq!(row.is_worse(), is_worse, "{}", row.line());
         }
     }
 }

@@ -24,6 +24,7 @@ mod tally;
 mod test_program;
 mod tools;
 mod workspace;
+mod worktree;
 
 use std::env;
 use std::process::ExitCode;
@@ -47,17 +48,18 @@ usage: cargo xtask <command>
                                       --seed: only its model, with the scripts of an earlier run
   new-backend NAME [--standalone DIR] write a crate for a store that has none: it compiles, and fails the suite until its steps
                                       are written  --standalone: a crate in DIR, outside of this workspace
-  mutants [--install] [--quick] [--again] [FILE...]
+  mutants [--install] [--quick] [--again] [--tests=NAME] [FILE...]
                                       change the engine's state machine in every small way that cargo-mutants knows, and
-                                      check that its search, simulation or unit tests notice each change
+                                      check that its unit tests or its search notice each change
                                       FILE: change only these files, for example grant or key
                                       --install: first install cargo-mutants  --quick: only a first, small search
                                       --again: only the changes that no earlier run has noticed
-  mutants redis | mysql | postgres | etcd [--install] [--quick] [--again] [--tests=NAME] [FILE...]
+                                      --tests: only the tests with this in their names, for example --tests=signals::
+  mutants redis | mysql | postgres | etcd [the same]
                                       the same for the crate around this driver, its tests, and those of the backends on it
                                       FILE: for example store or script/batch, or a folder  --quick: only the crate's own tests
-                                      --tests: only the modules of tests with this name, for example --tests=signals
-  mutants --suite [WORD...]           break real backends on purpose, and check that the suite, or the test that is named, notices
+  mutants --suite [WORD...]           break the engine and real backends on purpose, and check that the search, the suite, or the test
+                                      that is named, notices
                                       WORD: only the faults of this backend, or with this word in their description
   model [NAME]                        search the states of the engine, or of `redlock`, further than the tests do; takes minutes
   bench [--quick | --record] [WORKLOAD...]
@@ -109,8 +111,8 @@ fn run(arguments: &[&str]) -> Option<Result<bool, String>> {
         ["release"] => Ok(release::run(false)),
         ["release", "--install"] => Ok(release::run(true)),
         ["conformance", rest @ ..] => conformance::run(rest),
-        ["mutants", "--suite", rest @ ..] => mutants::run(rest),
-        ["mutants", rest @ ..] => mutants::small::run(rest),
+        ["mutants", "--suite", rest @ ..] => mutants::seeded::run(rest),
+        ["mutants", rest @ ..] => mutants::run(rest),
         ["model", rest @ ..] => model::run(rest),
         ["bench", rest @ ..] => bench::run(rest),
         ["chaos", rest @ ..] => chaos::run(rest),

@@ -1,154 +1,213 @@
-//! `cargo xtask mutants --suite`: breaks real backends on purpose, one line at a time, and checks that a test notices: the suite, or the
-//! test that the mutant names.
+//! `cargo xtask mutants`: has `cargo-mutants` change the engine's state machine, or the crate around a driver, in every small way that it
+//! knows, and looks whether tests notice. What changes nothing is in `.cargo/mutants.toml`.
 
-mod copy;
-mod end;
 mod list;
-pub(crate) mod small;
+pub(crate) mod seeded;
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::env;
 use std::fs;
-use std::path::Path;
 use std::process::Command;
-use std::sync::Mutex;
-use std::thread;
-use std::time::{Duration, Instant};
 
-use self::copy::Copy;
-use self::end::{End, end_of};
-use self::list::{MUTANTS, Mutant};
-use self::small::AS_ASKED;
-use crate::command::{at_once, printed};
+use crate::command::printed;
 use crate::services::Fleet;
-use crate::test_program::{Part, TestProgram};
-use crate::workspace::{crate_of, read, root};
+use crate::tools;
+use crate::workspace::{read, target};
+use crate::worktree::Worktree;
 
-/// A mutant hangs when its tests take this factor longer than those of the right code, and longer than this time. Nothing takes
-/// longer than the longest.
-const SLOWER: u32 = 3;
-const LEAST: Duration = Duration::from_secs(60);
-const LONGEST: Duration = Duration::from_secs(3600);
+/// Another version may know other changes.
+const VERSION: &str = "27.1.0";
 
-/// Runs the suite on each mutant whose backend or fault contains one of the words, or on all.
+/// A script of the model that fails is not made shorter: nobody reads it.
+const AS_ASKED: (&str, &str) = ("LEASEHOLD_MODEL_AS_ASKED", "1");
+
+/// Of the suite, the program with every fast path on, and each case once: the local hand-off is the engine's. A wrong parser is wrong
+/// about most inputs, and there are hundreds of runs.
+const IN_BRIEF: [(&str, &str); 5] = [
+    AS_ASKED,
+    ("LEASEHOLD_CONFORMANCE_VARIANT", ""),
+    ("LEASEHOLD_CONFORMANCE_BRIEF", "1"),
+    ("LEASEHOLD_DEEP", "1"),
+    ("PROPTEST_CASES", "16"),
+];
+
+/// Code that is changed, and what has to notice.
+struct Subject {
+    /// The word of the command. Without one, it is the first.
+    name: &'static str,
+    package: &'static str,
+    /// The folder of the files that are changed.
+    sources: &'static str,
+    /// Of a hundred changes, so many may pass.
+    spared: usize,
+    /// Each is asked of what the looks before it let pass, the quickest first.
+    looks: &'static [Look],
+}
+
+/// The tests of some packages.
+struct Look {
+    packages: &'static [&'static str],
+    /// Which targets cargo builds.
+    target: &'static str,
+    /// What the names of the tests have in them.
+    filter: &'static str,
+    setting: (&'static str, &'static str),
+    /// Whether a quick run leaves it out.
+    thorough: bool,
+}
+
+impl Look {
+    /// All tests of these packages but those of their documents.
+    const fn at(packages: &'static [&'static str]) -> Self {
+        Self { packages, target: "--tests", filter: "", setting: ("", ""), thorough: true }
+    }
+
+    /// The tests of the crate itself, without the suite.
+    const fn own(packages: &'static [&'static str]) -> Self {
+        Self { setting: ("LEASEHOLD_TESTS", "beside"), thorough: false, ..Self::at(packages) }
+    }
+
+    const fn doctor(filter: &'static str) -> Self {
+        Self { filter, ..Self::at(&["leasehold-cli"]) }
+    }
+
+    /// The search, through so many times fewer situations than in a deep run.
+    const fn search(share: &'static str, thorough: bool) -> Self {
+        let setting = ("LEASEHOLD_SEARCH_SHARE", share);
+        Self { target: "--lib", filter: "search::", setting, thorough, ..Self::at(&["leasehold-search"]) }
+    }
+}
+
+const SUBJECTS: [Subject; 5] = [
+    Subject {
+        name: "state",
+        package: "leasehold-core",
+        sources: "crates/core/src/engine/state",
+        spared: 2,
+        looks: &[
+            Look { target: "--lib", filter: "engine::state", ..Look::own(&["leasehold-core"]) },
+            Look::search("256", false),
+            Look::search("1", true),
+        ],
+    },
+    Subject {
+        name: "redis",
+        package: "leasehold-redis",
+        sources: "crates/redis/src",
+        spared: 4,
+        looks: &[
+            Look::own(&["leasehold-redis"]),
+            Look::at(&["leasehold-redis-single"]),
+            Look { setting: ("LEASEHOLD_CONFORMANCE_VARIANT", "cluster"), ..Look::at(&["leasehold-redis-single"]) },
+            Look::at(&["leasehold-redis-reentrant", "leasehold-redis-rw", "leasehold-redlock"]),
+            Look::doctor("doctor::red"),
+        ],
+    },
+    Subject {
+        name: "mysql",
+        package: "leasehold-mysql",
+        sources: "crates/mysql/src",
+        spared: 0,
+        looks: &[
+            Look::own(&["leasehold-mysql"]),
+            Look::doctor("doctor::mysql"),
+            Look::at(&["leasehold-mysql-rw", "leasehold-mysql-unique"]),
+        ],
+    },
+    Subject {
+        name: "postgres",
+        package: "leasehold-postgres",
+        sources: "crates/postgres/src",
+        spared: 5,
+        looks: &[
+            Look::own(&["leasehold-postgres"]),
+            Look::doctor("doctor::postgres"),
+            Look::at(&["leasehold-postgres"]),
+        ],
+    },
+    Subject {
+        name: "etcd",
+        package: "leasehold-etcd",
+        sources: "crates/etcd/src",
+        spared: 5,
+        looks: &[Look::own(&["leasehold-etcd"]), Look::doctor("doctor::etcd"), Look::at(&["leasehold-etcd"])],
+    },
+];
+
+/// Changes the state machine, or the crate that the first word names: the files with these names, or all. With `--again`, only in ways
+/// that no earlier run has noticed; with `--tests=NAME`, for the tests with this in their names.
 pub(crate) fn run(words: &[&str]) -> Result<bool, String> {
-    let chosen = |mutant: &&Mutant| {
-        words.is_empty() || words.iter().any(|word| mutant.backend == *word || mutant.wrong.contains(word))
-    };
-    let chosen: Vec<_> = MUTANTS.iter().filter(chosen).collect();
-    chosen.iter().try_for_each(|mutant| mutant.patched(&root()).map(drop))?;
-    // As many as processors: most of a build and of a run waits.
-    let crowd = thread::available_parallelism().map_or(1, usize::from);
-    let lanes = (0..crowd).map(Lane::start).collect::<Result<Vec<_>, _>>()?;
-
-    let all: BTreeSet<_> = chosen.iter().map(|mutant| (mutant.backend, mutant.tests)).collect();
-    let mut patience = BTreeMap::new();
-    for (backend, tests) in all {
-        let began = Instant::now();
-        match suite(&lanes[0], backend, tests, LONGEST)? {
-            End::Survived => patience.insert((backend, tests), (began.elapsed() * SLOWER).max(LEAST)),
-            end => return Err(format!("{backend} without any patch: {end}")),
-        };
+    let (flags, words): (Vec<&str>, Vec<&str>) = words.iter().partition(|word| word.starts_with("--"));
+    let tests = flags.iter().find_map(|flag| flag.strip_prefix("--tests="));
+    let known = |flag: &str| ["--install", "--quick", "--again"].contains(&flag) || flag.starts_with("--tests=");
+    if let Some(unknown) = flags.iter().find(|flag| !known(flag)) {
+        return Err(format!("no such option: {unknown}"));
     }
-    let free = Mutex::new(lanes);
-    let is_caught = at_once(&chosen, crowd, |mutant| {
-        let began = Instant::now();
-        let lane = free.lock().ok().and_then(|mut free| free.pop()).ok_or("no lane is free")?;
-        let copy = &lane.copy;
-        let right = fs::read(copy.tree.join(mutant.file)).map_err(|failure| format!("{}: {failure}", mutant.file))?;
-        copy.write(mutant.file, mutant.patched(&copy.tree)?.as_bytes())?;
-        let patience = patience[&(mutant.backend, mutant.tests)];
-        let end = suite(&lane, mutant.backend, mutant.tests, patience);
-        copy.write(mutant.file, &right)?;
-        free.lock().map_err(|failure| failure.to_string())?.push(lane);
-        let is_caught = matches!(end, Ok(End::Noticed(_) | End::Hung));
-        let end = end.map_or_else(|why| format!("NOT RUN: {why}"), |end| end.to_string());
-        println!("{:13} {:62} {end} ({} s)", mutant.backend, mutant.wrong, began.elapsed().as_secs());
-        Ok(is_caught)
-    })?;
-    let caught = is_caught.iter().filter(|is_caught| **is_caught).count();
-    println!("\nmutants: {caught} of {} caught", chosen.len());
-    Ok(caught == chosen.len())
-}
-
-/// Where mutants are built and run, one after the other. Its servers are its own: a PostgreSQL has the functions of whoever migrated
-/// it last, which would be another mutant.
-struct Lane {
-    copy: Copy,
-    fleet: Fleet,
-}
-
-impl Lane {
-    fn start(number: usize) -> Result<Self, String> {
-        let copy = Copy::create(&format!("suite-{number}"), |_, text| Some(text))?;
-        Ok(Self { copy, fleet: Fleet::start(|_| true)? })
+    if flags.contains(&"--install") {
+        tools::compile("cargo-mutants", VERSION, &[])?;
     }
-}
-
-impl Mutant {
-    /// The text of its file with the fault. Fails if the text that it replaces does not stand there once: it would change nothing.
-    fn patched(&self, tree: &Path) -> Result<String, String> {
-        let text = read(&tree.join(self.file))?;
-        match text.matches(self.right).count() {
-            1 => Ok(text.replacen(self.right, self.instead, 1)),
-            times => Err(format!("{:?} stands {times} times in {}: {}", self.right, self.file, self.wrong)),
+    let named = words.first().and_then(|name| SUBJECTS.iter().find(|subject| subject.name == *name));
+    let (subject, files) = named.map_or((&SUBJECTS[0], &words[..]), |subject| (subject, &words[1..]));
+    let looks = subject.looks.iter().filter(|look| !(look.thorough && flags.contains(&"--quick")));
+    let fleet = Fleet::start(|_| subject.name != SUBJECTS[0].name)?;
+    let mutants = Mutants::of(subject, files)?;
+    let all = printed(mutants.command()?.arg("--list"))?.lines().count();
+    let (mut again, mut passed) = (flags.contains(&"--again"), all);
+    for look in looks {
+        let mut asks = mutants.command()?;
+        asks.args(again.then_some("--iterate")).args(["--cargo-arg", look.target]);
+        asks.args(look.packages.iter().flat_map(|package| ["--test-package", package]));
+        asks.args(["--", "--", tests.unwrap_or(look.filter)]).envs(IN_BRIEF).envs(fleet.environment());
+        asks.envs(Some(look.setting).filter(|(name, _)| !name.is_empty()));
+        passed = mutants.passed(&mut asks)?;
+        again = true;
+        if passed == 0 {
+            break;
         }
     }
+    println!("{}: {passed} of {all} changes passed; {} may", subject.name, all * subject.spared / 100);
+    Ok(passed * 100 <= all * subject.spared)
 }
 
-/// How often the suite runs when cases fail in it that pass alone.
-const TRIES: usize = 3;
-
-/// Builds these tests of a backend in the copy, and runs them until the first one fails. A busy machine fails some that are right:
-/// so it has to fail alone, too.
-fn suite(lane: &Lane, backend: &str, tests: &str, patience: Duration) -> Result<End, String> {
-    let tests = Part(tests);
-    let package = format!("leasehold-{}", crate_of(backend));
-    let mut build = lane.copy.cargo();
-    build.args(["test", "--quiet", "--no-run", "--all-features", "--message-format=json", "-p", &package]);
-    let messages = printed(build.args(tests.target()))?;
-    let program = TestProgram::read_all(&messages).pop().ok_or_else(|| format!("{package} has no such tests"))?;
-    let end = |only: Option<&[&str]>| {
-        let mut command = Command::new(&program.executable);
-        tests.select(&mut command, only);
-        command.current_dir(&program.folder).envs(lane.fleet.environment());
-        // The variant that has no name: a program with every fast path on.
-        end_of(command.env("LEASEHOLD_CONFORMANCE_VARIANT", "").env(AS_ASKED, "1"), patience)
-    };
-    for _ in 0..TRIES {
-        let first = end(None)?;
-        let End::Noticed(case) = &first else { return Ok(first) };
-        if end(Some(&[case]))? != End::Survived {
-            return Ok(first);
-        }
-        println!("{case} failed among the others, and not alone");
-    }
-    Err(format!("{} of {backend}: one case or another fails among the others, and not alone", tests.0))
+/// Where a subject is changed, and its changes.
+struct Mutants {
+    worktree: Worktree,
+    arguments: Vec<String>,
+    /// Where the tool writes down what it found.
+    found: std::path::PathBuf,
 }
 
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn every_mutant_changes_one_place_that_is_there_and_a_test_that_has_to_notice() {
-        for mutant in MUTANTS {
-            mutant.patched(&root()).unwrap();
-            assert_ne!(mutant.right, mutant.instead, "{}", mutant.wrong);
-            // A module that is not there has no test that could fail: every mutant would survive.
-            if Part(mutant.tests).program() == "it" {
-                let folder = root().join("crates").join(crate_of(mutant.backend)).join("tests/it");
-                let module = folder.join(mutant.tests);
-                assert!(module.is_dir() || module.with_extension("rs").is_file(), "there is no {}", module.display());
-            }
+impl Mutants {
+    fn of(subject: &Subject, files: &[&str]) -> Result<Self, String> {
+        let found = target().join("mutants").join(subject.name);
+        fs::create_dir_all(&found).map_err(|failure| format!("{}: {failure}", found.display()))?;
+        let mut arguments = vec!["--in-place".to_owned(), format!("--package={}", subject.package)];
+        arguments.push(format!("--output={}", found.display()));
+        let every = if files.is_empty() { &[""][..] } else { files };
+        for file in every.iter().map(|file| file.trim_end_matches(".rs")) {
+            let path = [subject.sources, file].join("/");
+            arguments.extend([format!("--file={path}.rs"), format!("--file={}/**", path.trim_end_matches('/'))]);
         }
+        Ok(Self { worktree: Worktree::of_now("mutants")?, arguments, found })
     }
 
-    #[test]
-    fn there_are_enough_of_each_backend() {
-        for backend in
-            ["memory", "file", "redis-single", "redis-rw", "redlock", "mysql-unique", "mysql-rw", "postgres", "etcd"]
-        {
-            assert!(MUTANTS.iter().filter(|mutant| mutant.backend == backend).count() >= 6, "{backend}");
+    fn command(&self) -> Result<Command, String> {
+        let program = tools::installed("cargo-mutants");
+        let program = program.ok_or("there is no cargo-mutants: cargo xtask mutants --install")?;
+        let folders = env::var_os("PATH").unwrap_or_default();
+        let folders = program.parent().map(ToOwned::to_owned).into_iter().chain(env::split_paths(&folders));
+        let mut command = self.worktree.cargo();
+        command.env("PATH", env::join_paths(folders).map_err(|failure| failure.to_string())?);
+        command.arg("mutants").args(&self.arguments);
+        Ok(command)
+    }
+
+    /// How many changes these tests let pass.
+    fn passed(&self, asks: &mut Command) -> Result<usize, String> {
+        let status = asks.status().map_err(|failure| format!("cargo mutants: {failure}"))?;
+        // Nothing passed, something did, or something hung.
+        if !matches!(status.code(), Some(0 | 2 | 3)) {
+            return Err(format!("cargo mutants: {status}"));
         }
+        Ok(read(&self.found.join("mutants.out/missed.txt"))?.lines().count())
     }
 }

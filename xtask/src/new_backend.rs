@@ -2,7 +2,6 @@
 
 mod lists;
 mod name;
-mod taken;
 mod template;
 
 use std::fs;

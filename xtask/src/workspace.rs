@@ -64,9 +64,13 @@ pub(crate) fn backends() -> Result<Vec<String>, String> {
     Ok(["memory".to_owned()].into_iter().chain(others.filter(|name| name != "core")).collect())
 }
 
-/// The name of the folder below `crates` in which a backend is. Its package has that name, too.
+/// The name of the folder below `crates` in which a backend is. Its package has that name, too. The engine is searched in one of its own.
 pub(crate) fn crate_of(backend: &str) -> &str {
-    if backend == "memory" { "core" } else { backend }
+    match backend {
+        "memory" => "core",
+        "engine" => "search",
+        backend => backend,
+    }
 }
 
 /// The folder of the workspace's `Cargo.toml`. Where this is no workspace of Leasehold, it says so and ends the program.

@@ -17,6 +17,14 @@ pub(super) struct Mutant {
 }
 
 const CLAIM: &str = "crates/core/src/engine/state/claim.rs";
+const STATE_GRANT: &str = "crates/core/src/engine/state/grant.rs";
+const STATE_KEY: &str = "crates/core/src/engine/state/key.rs";
+const STATE_LEASE: &str = "crates/core/src/engine/state/lease.rs";
+const STATE_LOCAL_HANDOFF: &str = "crates/core/src/engine/state/local_handoff.rs";
+const STATE_NOTIFICATIONS: &str = "crates/core/src/engine/state/notifications.rs";
+const STATE_PENDING: &str = "crates/core/src/engine/state/pending.rs";
+const STATE_RELEASE: &str = "crates/core/src/engine/state/release.rs";
+const STATE_TAKE_OVER: &str = "crates/core/src/engine/state/take_over.rs";
 const MEMORY: &str = "crates/core/src/memory_backend.rs";
 const REFERENCE: &str = "crates/core/src/reference.rs";
 const TRY_ACQUIRE_SQL: &str = "crates/mysql-unique/src/sql/try_acquire.sql";
@@ -312,4 +320,62 @@ pub(super) const MUTANTS: &[Mutant] = mutants! {
         "locked(&self.0.unanswered).contains(owner)" => "locked(&self.0.unanswered).contains(owner) && false";
     "etcd" by "late": "a forced release in two rounds names those of the last" in "crates/etcd/src/admin.rs",
         "        let mut all = true;" => "        released.holders.clear();\n        let mut all = true;";
+
+    "engine" by "search": "a grant that no waiter wants stays" in STATE_GRANT,
+        "return self.release(step, claim.member, grant, ttl, claim.unanswered, None);\n        };" => "return;\n        };";
+    "engine" by "search": "of two leases of which one excludes the other, both stay" in STATE_GRANT,
+        "let exclusive = lease.is_exclusive() || mode == Mode::Exclusive;" => "let exclusive = false;";
+    "engine" by "search": "a waiter that leaves keeps what it has in the store" in CLAIM,
+        "if claim.is_repeated() {\n            let grant" => "if false {\n            let grant";
+    "engine" by "search": "a claim has the owner id of a lease before it" in CLAIM,
+        "claim.sent_at = step.now;" =>
+        "claim.owner = self.store.releases.last().map_or(claim.owner, |release| release.grant.owner); claim.sent_at = step.now;";
+    "engine" by "search": "a claim that is sent again counts as new" in CLAIM,
+        "if !claim.is_repeated() {\n            claim.join_limit" => "if true {\n            claim.join_limit";
+    "engine" by "search": "an offer to a caller that is gone stays" in STATE_KEY,
+        "self.release_guard(step, &offer.guard, None);" => "drop(offer);";
+    "engine" by "search": "a claim overtakes this process's own release" in STATE_KEY,
+        "release.is_in_the_way(waiter.mode) && (of_session || !release.has_failed)" => "false";
+    "engine" by "search": "a session's next lease begins under a guard that is lost" in STATE_KEY,
+        "if lease.terms.member == member && lease.is_reentrant() =>" => "if false =>";
+    "engine" by "search": "the next guard gets the whole lease" in STATE_LOCAL_HANDOFF,
+        "let number = before.number + 1;" =>
+        "let ttl = self.leases[index].terms.ttl; self.leases[index].prolong(step.now, ttl); step.out.push(Action::Limit(self.leases[index].cell.clone(), self.leases[index].limit())); let number = before.number + 1;";
+    "engine" by "search": "a hand-off does not count" in STATE_LOCAL_HANDOFF,
+        "before.number + 1" => "before.number";
+    "engine" by "search": "a shared lease is handed off" in STATE_LOCAL_HANDOFF,
+        "&& lease.is_exclusive()" => "";
+    "engine" by "search": "hand-offs have no bound" in STATE_LOCAL_HANDOFF,
+        "let used_up = lease.guards[entry].number >= traits.handoffs;" => "let used_up = false;";
+    "engine" by "search": "after the bound, other processes do not go first" in STATE_LOCAL_HANDOFF,
+        "if !traits.queues && !self.queue.waiters.is_empty() {" => "if false {";
+    "engine" by "search": "a reader shares a grant that was asked for before it came" in STATE_LOCAL_HANDOFF,
+        "&& waiter.id.0 < claim.join_limit" => "";
+    "engine" by "search": "a reader gets a grant that was asked for before it came" in STATE_PENDING,
+        "let before = waiter.id.0 < self.join_limit;" => "let before = true;";
+    "engine" by "search": "a lease counts from the last request that may have begun it" in STATE_PENDING,
+        "(!self.unanswered).then(" => "true.then(";
+    "engine" by "search": "an attached lease keeps its owner" in STATE_TAKE_OVER,
+        "let owner = step.random.owner(step.now);" => "let owner = grant.owner;";
+    "engine" by "search": "a writer that was not downgraded stays" in STATE_TAKE_OVER,
+        "self.release(step, pending.member, pending.old.clone(), ttl, may_be_late, None);" => "let _ = (ttl, may_be_late);";
+    "engine" by "search": "a notification during a claim is judged without its answer" in STATE_NOTIFICATIONS,
+        "if let Phase::Sent { message, .. } = &mut claim.phase {" => "if false && let Phase::Sent { message, .. } = &mut claim.phase {";
+    "engine" by "search": "a guard that is over ends another" in STATE_RELEASE,
+        "let Some(entry) = found(lease) else" => "let Some(entry) = found(lease).or((!lease.guards.is_empty()).then_some(0)) else";
+    "engine" by "search": "guards do not hear of the end of their lease" in STATE_RELEASE,
+        "step.out.push(Action::End { cell, key: self.name.clone(), end, held_for });" => "let _ = (cell, held_for);";
+    "engine" by "search": "a release by force ends what it did not evict" in STATE_RELEASE,
+        "for lease in leases {\n            self.end(step, *lease, End::Lost(LossReason::ForceReleased));" =>
+        "let all: Vec<_> = self.leases.iter().map(|lease| lease.id).collect(); for lease in &all {\n            self.end(step, *lease, End::Lost(LossReason::ForceReleased));";
+    "engine" by "search": "a closed engine makes guards" in STATE_RELEASE,
+        "|waiter: &Waiter<W>| waiter.member == member;" => "|waiter: &Waiter<W>| false;";
+    "engine" by "search": "a lease that ran out is not lost first" in STATE_RELEASE,
+        "while let Some(lease) = self.leases.iter().find(over) {" => "while let Some(lease) = self.leases.iter().find(over).filter(|_| false) {";
+    "engine" by "search": "a lease that is almost over is handed off" in STATE_LEASE,
+        "&& spare < self.limit()" => "";
+    "engine" by "search": "a lease is handed off while a renewal has no answer" in STATE_LEASE,
+        "self.limit() && !self.unanswered" => "self.limit()";
+    "engine" by "search": "a late answer shortens a lease" in STATE_LEASE,
+        "self.deadline = self.deadline.max(lease_deadline(sent_at, ttl));" => "self.deadline = lease_deadline(sent_at, ttl);";
 };

@@ -15,6 +15,6 @@ pub(super) fn run(steps: &mut Steps) {
     steps.run_task("model", &["model", "redlock", "--skip", LONGEST_MODEL], model::run);
     steps.run_task("chaos", &["chaos", "--seconds", "15"], chaos::run);
     // The faults of which one word is in the backend or the description: a sample.
-    steps.run_task("mutants", &["mutants", "--suite", "memory"], |words| mutants::run(&words[1..]));
+    steps.run_task("mutants", &["mutants", "--suite", "memory"], |words| mutants::seeded::run(&words[1..]));
     release::steps(steps);
 }

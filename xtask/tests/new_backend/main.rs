@@ -88,7 +88,7 @@ fn a_new_crate_of_the_workspace_is_in_the_library_and_in_the_program() {
     assert!(told(&run).contains("leasehold-tried-store v"), "it is no default member: {}", told(&run));
 
     let run = told(&xtask(&["new-backend", "tried-store"], &copy));
-    assert!(run.contains("exists already"), "{run}");
+    assert!(run.contains("has this name already"), "{run}");
 }
 
 #[test]
