@@ -118,6 +118,7 @@ fn run(arguments: &[&str]) -> Option<Result<bool, String>> {
         ["chaos", rest @ ..] => chaos::run(rest),
         ["new-backend", rest @ ..] => new_backend::run(rest),
         ["services", "up"] => services::by_hand::up(),
+        ["services", "hold"] => services::by_hand::hold(),
         ["services", "env"] => services::by_hand::print_environment(),
         ["services", "down"] => services::by_hand::down(),
         ["matrix"] => matrix::write_all(),

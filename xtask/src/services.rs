@@ -4,10 +4,9 @@ pub(crate) mod by_hand;
 mod kinds;
 
 use std::env;
-use std::path::Path;
 use std::thread;
 
-use leasehold_testkit::launch::{Settings, place};
+use leasehold_testkit::launch::place;
 use tempfile::TempDir;
 
 use self::kinds::{ALL, Running, Service};
@@ -20,23 +19,38 @@ pub(crate) struct Fleet {
     absent: Vec<String>,
     /// One message for each service that could run here and did not.
     pub(crate) failed: Vec<String>,
-    // Last, so that the servers are gone before their folder is. When there is no end, the last server removes it.
-    _folder: Option<TempDir>,
+    // Last, so that the servers are gone before their folder is.
+    folder: TempDir,
 }
 
 impl Fleet {
     /// Starts every service that is needed, by the name of its variable, whose programs are here and whose variable the caller has
-    /// not set, and says what the suites will talk to.
+    /// not set, all at the same time, and says what the suites will talk to.
     pub(crate) fn start(needed: impl Fn(&str) -> bool) -> Result<Self, String> {
         let folder = tempfile::Builder::new().prefix("leasehold-test-").tempdir_in(place());
         let folder = folder.map_err(|failure| format!("a folder in {}: {failure}", place().display()))?;
-        let fleet = Self::of(wanted(needed), folder.path(), &Settings::default());
-        let fleet = Self { _folder: Some(folder), ..fleet };
+        let (here, absent): (Vec<_>, Vec<_>) =
+            wanted(needed).into_iter().partition(|service| service.missing().is_empty());
+        let why = |service: &&Service| format!("{}: no {}", service.variable, service.missing().join(", no "));
+        let absent = absent.iter().map(why).collect();
+        let mut fleet = Self { started: Vec::new(), absent, failed: Vec::new(), folder };
+        let parent = fleet.folder.path();
+        let ended: Vec<_> = thread::scope(|scope| {
+            let starting: Vec<_> = here.iter().map(|service| scope.spawn(move || service.start(parent))).collect();
+            let panicked = |_| Err("a thread that starts a server panicked".to_owned());
+            starting.into_iter().map(|one| one.join().unwrap_or_else(panicked)).collect()
+        });
+        for (service, ended) in here.iter().zip(ended) {
+            match ended {
+                Ok(running) => fleet.started.push((service.variable, running)),
+                Err(why) => fleet.failed.push(format!("{}: {why}", service.variable)),
+            }
+        }
         for service in ALL.iter().filter(|service| is_set(service)) {
             println!("{} is set: using that server", service.variable);
         }
-        for (variable, running) in &fleet.started {
-            println!("{variable}={}", running.url);
+        for (variable, url) in fleet.addresses() {
+            println!("{variable}={url}");
         }
         if !fleet.absent.is_empty() {
             println!(
@@ -48,26 +62,9 @@ impl Fleet {
         Ok(fleet)
     }
 
-    /// Starts these services, all at the same time.
-    fn of(services: Vec<&'static Service>, folder: &Path, settings: &Settings) -> Self {
-        let mut fleet = Self { started: Vec::new(), absent: Vec::new(), failed: Vec::new(), _folder: None };
-        let (here, absent): (Vec<_>, Vec<_>) = services.into_iter().partition(|service| service.missing().is_empty());
-        fleet.absent = absent
-            .iter()
-            .map(|service| format!("{}: no {}", service.variable, service.missing().join(", no ")))
-            .collect();
-        thread::scope(|scope| {
-            let start =
-                |service: &'static Service| (service.variable, scope.spawn(move || service.start(folder, settings)));
-            let starting: Vec<_> = here.into_iter().map(start).collect();
-            for (variable, one) in starting {
-                match one.join().unwrap_or_else(|_| Err("a thread that starts a server panicked".to_owned())) {
-                    Ok(running) => fleet.started.push((variable, running)),
-                    Err(why) => fleet.failed.push(format!("{variable}: {why}")),
-                }
-            }
-        });
-        fleet
+    /// The variables of those that were started.
+    fn addresses(&self) -> impl Iterator<Item = (&'static str, String)> {
+        self.started.iter().map(|(variable, running)| (*variable, running.url.clone()))
     }
 
     /// The variables for the programs under test. With every server there, a suite that finds none is a failure.
@@ -75,8 +72,7 @@ impl Fleet {
         // Also those that these tests did not name: a test that starts a server of its own names no variable.
         let complete = missing_programs().is_empty() && self.absent.is_empty() && self.failed.is_empty();
         let required = complete.then(|| ("LEASEHOLD_CONFORMANCE_REQUIRED", "1".to_owned()));
-        let addresses = self.started.iter().map(|(variable, running)| (*variable, running.url.clone()));
-        addresses.chain(required).collect()
+        self.addresses().chain(required).collect()
     }
 }
 

@@ -12,7 +12,7 @@ pub(super) struct Service {
     /// What must be installed for it.
     programs: &'static [&'static str],
     /// Starts it below this folder, and returns when it answers.
-    launch: fn(&Path, &Settings) -> Result<Vec<Process>, String>,
+    launch: fn(&Path) -> Result<Vec<Process>, String>,
     /// Its address, by the ports of its processes.
     url: fn(&[u16]) -> String,
 }
@@ -21,21 +21,22 @@ pub(super) struct Service {
 #[derive(Debug)]
 pub(super) struct Running {
     pub(super) url: String,
-    pub(super) processes: Vec<Process>,
+    /// They end with this.
+    _processes: Vec<Process>,
 }
 
 pub(super) const ALL: &[Service] = &[
     Service {
         variable: "LEASEHOLD_TEST_REDIS",
         programs: &[redis::PROGRAM],
-        launch: |folder, settings| Ok(vec![redis::start(folder, settings)?]),
+        launch: |folder| Ok(vec![redis::start(folder, &Settings::default())?]),
         url: |ports| redis::url(ports[0]),
     },
     // Five servers that know nothing of each other.
     Service {
         variable: "LEASEHOLD_TEST_REDLOCK",
         programs: &[redis::PROGRAM],
-        launch: |folder, settings| redis::start_many(5, folder, settings),
+        launch: |folder| redis::start_many(5, folder, &Settings::default()),
         url: |ports| ports.iter().map(|port| redis::url(*port)).collect::<Vec<_>>().join(","),
     },
     // Three nodes without replicas.
@@ -49,26 +50,26 @@ pub(super) const ALL: &[Service] = &[
     Service {
         variable: "LEASEHOLD_TEST_MYSQL",
         programs: &[mariadb::PROGRAM, mariadb::INSTALL],
-        launch: |folder, settings| Ok(vec![mariadb::start(folder, &settings.behind(["--max-connections=1000"]))?]),
+        launch: |folder| Ok(vec![mariadb::start(folder, &Settings::arguments(["--max-connections=1000"]))?]),
         url: |ports| mariadb::url(ports[0]),
     },
     // An empty database `leasehold` and a superuser leasehold without a password.
     Service {
         variable: "LEASEHOLD_TEST_POSTGRES",
         programs: &[postgres::PROGRAM, postgres::INSTALL, postgres::POOLER],
-        launch: |folder, settings| Ok(vec![postgres::start(folder, settings)?]),
+        launch: |folder| Ok(vec![postgres::start(folder, &Settings::default())?]),
         url: |ports| postgres::url(ports[0]),
     },
     Service {
         variable: "LEASEHOLD_TEST_ETCD",
         programs: &[etcd::PROGRAM, etcd::CONTROL],
-        launch: |folder, settings| Ok(vec![etcd::start(folder, settings)?]),
+        launch: |folder| Ok(vec![etcd::start(folder, &Settings::default())?]),
         url: etcd::url,
     },
     Service {
         variable: "LEASEHOLD_TEST_ETCD_CLUSTER",
         programs: &[etcd::PROGRAM],
-        launch: |folder, settings| etcd::start_cluster(3, folder, settings),
+        launch: |folder| etcd::start_cluster(3, folder, &Settings::default()),
         url: etcd::url,
     },
 ];
@@ -80,9 +81,9 @@ impl Service {
     }
 
     /// Starts it below this folder, and returns when it answers.
-    pub(super) fn start(&self, folder: &Path, settings: &Settings) -> Result<Running, String> {
-        let processes = (self.launch)(folder, settings)?;
+    pub(super) fn start(&self, folder: &Path) -> Result<Running, String> {
+        let processes = (self.launch)(folder)?;
         let ports: Vec<u16> = processes.iter().map(Process::port).collect();
-        Ok(Running { url: (self.url)(&ports), processes })
+        Ok(Running { url: (self.url)(&ports), _processes: processes })
     }
 }

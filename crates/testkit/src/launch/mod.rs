@@ -18,6 +18,6 @@ pub mod socket;
 
 pub use self::place::place;
 pub use self::ports::{first_bytes, free_port};
-pub use self::process::{Identity, Launch, Process};
+pub use self::process::{Launch, Process};
 pub use self::programs::{find, is_root};
-pub use self::settings::{Lifetime, Settings};
+pub use self::settings::Settings;

@@ -1,6 +1,5 @@
-use std::fs::{self, File};
+use std::fs;
 use std::io::{self, BufRead, BufReader, Write};
-use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::thread;
@@ -9,7 +8,7 @@ use std::time::Duration;
 use rustix::process::{Pid, Signal, kill_process};
 
 use super::ports::free_port;
-use super::settings::{Lifetime, Settings};
+use super::settings::Settings;
 use crate::waiting::Deadline;
 
 /// How long a server has to answer.
@@ -18,8 +17,8 @@ const PATIENCE: Duration = Duration::from_secs(30);
 /// Runs the server beside a reader of a pipe whose other end this process holds, and prints the server's process id.
 ///
 /// When this process is gone, also by SIGKILL, the pipe closes: the reader ends the server, and its folder is removed, as is the
-/// folder above it if nothing else is there. The word `keep` in the pipe ends the server and keeps the folder. The reader sends SIGKILL, because the data are disposable
-/// and a server that a test has stopped heeds nothing else. The reader ends when the server does, so that it never ends
+/// folder above it if nothing else is there. The word `keep` in the pipe ends the server and keeps the folder. The reader sends SIGKILL,
+/// because the data are disposable and a server that a test has stopped heeds nothing else. The reader ends when the server does, so that it never ends
 /// another process that got the server's id. What a killed `PostgreSQL` leaves in the system is removed by its number, which is
 /// in its folder.
 const WATCHED: &str = r#"
@@ -59,39 +58,18 @@ impl Launch {
     pub fn start(&self, more: &[String]) -> Result<Process, String> {
         let Self { program, settings, folder, .. } = self;
         let failed = |e: io::Error| format!("{}: {e}", program.display());
-        let log = folder.join("log");
-        let mut command = match settings.lifetime {
-            Lifetime::WithOwner => {
-                let mut shell = Command::new("sh");
-                shell.args(["-c", WATCHED, "watch"]).args([&log, folder]).arg("env");
-                shell.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null());
-                shell
-            }
-            Lifetime::Detached => {
-                let mut server = Command::new("env");
-                let out = File::options().create(true).append(true).open(&log).map_err(failed)?;
-                // A group of its own: Ctrl-C or the end of the terminal does not reach it.
-                server.process_group(0).stdin(Stdio::null());
-                server.stderr(out.try_clone().map_err(failed)?).stdout(out);
-                server
-            }
-        };
+        let mut command = Command::new("sh");
+        command.args(["-c", WATCHED, "watch"]).args([&folder.join("log"), folder]);
         // Variables by `env`: a library that is to be preloaded into the server is none of the shell's.
-        command.args(&settings.variables).arg(program).args(&settings.arguments).args(more);
+        command.arg("env").args(&settings.variables).arg(program).args(&settings.arguments).args(more);
+        command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null());
         let mut child = command.spawn().map_err(failed)?;
-        let id = match child.stdout.take() {
-            Some(output) => {
-                let mut line = String::new();
-                BufReader::new(output).read_line(&mut line).map_err(failed)?;
-                line.trim().parse().map_err(|_| format!("{} does not start", program.display()))?
-            }
-            None => child.id(),
-        };
-        let mut process = Process { child, id, launch: self.clone(), left_running: false };
-        if settings.lifetime == Lifetime::Detached {
-            // Before anything is waited for, so that the server is found also when this program is broken off.
-            process.identity().write(folder).map_err(|e| format!("{}: {e}", folder.display()))?;
+        let mut line = String::new();
+        if let Some(output) = child.stdout.take() {
+            BufReader::new(output).read_line(&mut line).map_err(failed)?;
         }
+        let id = line.trim().parse().map_err(|_| format!("{} does not start", program.display()))?;
+        let mut process = Process { child, id, launch: self.clone() };
         process.wait_until(self.ready)?;
         Ok(process)
     }
@@ -104,7 +82,6 @@ pub struct Process {
     /// 0 once it was killed: another process may have got its id.
     id: u32,
     launch: Launch,
-    left_running: bool,
 }
 
 impl Process {
@@ -170,10 +147,9 @@ impl Process {
     /// Ends the server with SIGKILL, as a power cut would, and waits until it is gone. Its folder stays.
     pub fn kill(&mut self) {
         let sessions = if children(self.id).is_empty() { Vec::new() } else { self.kill_sessions() };
-        match self.child.stdin.take() {
+        if let Some(mut pipe) = self.child.stdin.take() {
             // It may have ended by itself.
-            Some(mut pipe) => drop(pipe.write_all(b"keep\n")),
-            None => drop(self.child.kill()),
+            drop(pipe.write_all(b"keep\n"));
         }
         drop(self.child.wait());
         let deadline = Deadline::after(PATIENCE);
@@ -195,11 +171,6 @@ impl Process {
         sessions
     }
 
-    /// Gives the server up without ending it.
-    pub fn leave_running(mut self) {
-        self.left_running = true;
-    }
-
     /// Removes the segment of shared memory of a `PostgreSQL` that was killed: the system keeps it else.
     fn remove_segment(&self) {
         let lines = fs::read_to_string(self.folder().join("data/postmaster.pid")).unwrap_or_default();
@@ -209,24 +180,19 @@ impl Process {
         }
     }
 
-    fn identity(&self) -> Identity {
-        let program = self.launch.program.file_name().unwrap_or_default().to_string_lossy().into_owned();
-        Identity { id: self.id, port: self.port(), program }
-    }
-
     fn complaint(&self, what: &str) -> String {
         let log = fs::read(self.folder().join("log")).unwrap_or_default();
         let log = String::from_utf8_lossy(&log);
         let lines: Vec<&str> = log.lines().collect();
         let tail = lines[lines.len().saturating_sub(15)..].join("\n  ");
-        let Identity { port, program, .. } = self.identity();
+        let (program, port) = (self.launch.program.file_name().unwrap_or_default().display(), self.port());
         format!("{program} on port {port} {what}\n  the end of its log:\n  {tail}")
     }
 }
 
 impl Drop for Process {
     fn drop(&mut self) {
-        if !self.left_running && self.id > 0 {
+        if self.id > 0 {
             self.kill();
         }
     }
@@ -283,50 +249,4 @@ fn signal(process: u32, signal: Signal) {
 #[allow(clippy::disallowed_methods, reason = "between two looks at whether a server is ready")]
 fn pause(duration: Duration) {
     thread::sleep(duration);
-}
-
-/// What tells a server from any other process, also to a later run of this program.
-#[derive(Debug, PartialEq, Eq)]
-pub struct Identity {
-    id: u32,
-    port: u16,
-    program: String,
-}
-
-impl Identity {
-    fn write(&self, folder: &Path) -> io::Result<()> {
-        fs::write(folder.join("process"), format!("{} {} {}\n", self.id, self.port, self.program))
-    }
-
-    /// Reads the identity of the server that was started in `folder`. `None`: no [detached](Lifetime::Detached) server was.
-    pub fn read(folder: &Path) -> Option<Self> {
-        let text = fs::read_to_string(folder.join("process")).ok()?;
-        let (id, rest) = text.trim_end().split_once(' ')?;
-        let (port, program) = rest.split_once(' ')?;
-        Some(Self { id: id.parse().ok()?, port: port.parse().ok()?, program: program.to_owned() })
-    }
-
-    /// Whether the server runs. Compares the command line too: the id of a server that is gone may belong to another process
-    /// by now.
-    pub fn is_running(&self) -> bool {
-        let line = fs::read(format!("/proc/{}/cmdline", self.id)).unwrap_or_default();
-        let line = String::from_utf8_lossy(&line);
-        line.contains(&self.program) && line.contains(&self.port.to_string())
-    }
-
-    /// Ends the server with SIGKILL, and waits until it is gone.
-    pub fn end(&self) -> Result<(), String> {
-        let deadline = Deadline::after(Duration::from_secs(10));
-        if let Some(id) = i32::try_from(self.id).ok().and_then(Pid::from_raw).filter(|_| self.is_running()) {
-            // It may end by itself meanwhile.
-            let _ = kill_process(id, Signal::KILL);
-        }
-        while self.is_running() {
-            if deadline.is_over() {
-                return Err(format!("{} with the process id {} does not end", self.program, self.id));
-            }
-            pause(Duration::from_millis(10));
-        }
-        Ok(())
-    }
 }

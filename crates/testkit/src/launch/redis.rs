@@ -47,8 +47,8 @@ pub fn start_many(count: usize, parent: &Path, settings: &Settings) -> Result<Ve
 }
 
 /// Starts a Cluster of three nodes without replicas, and waits until all nodes agree about it.
-pub fn start_cluster(parent: &Path, settings: &Settings) -> Result<Vec<Process>, String> {
-    let nodes = start_many(3, parent, &settings.behind(CLUSTER_NODE))?;
+pub fn start_cluster(parent: &Path) -> Result<Vec<Process>, String> {
+    let nodes = start_many(3, parent, &Settings::arguments(CLUSTER_NODE))?;
     let ports: Vec<u16> = nodes.iter().map(Process::port).collect();
     form_cluster(&ports)?;
     Ok(nodes)

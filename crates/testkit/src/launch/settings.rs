@@ -5,19 +5,6 @@ pub struct Settings {
     pub arguments: Vec<String>,
     /// Environment variables, each as `NAME=value`. They reach the server alone.
     pub variables: Vec<String>,
-    /// How long it lives.
-    pub lifetime: Lifetime,
-}
-
-/// How long a server lives.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Lifetime {
-    /// It ends when its [`Process`](super::Process) is dropped, and when this program ends, whatever ends it.
-    #[default]
-    WithOwner,
-    /// It stays when its process was told to [leave it running](super::Process::leave_running). An
-    /// [`Identity`](super::Identity) is written into its folder, by which another program finds it.
-    Detached,
 }
 
 impl Settings {

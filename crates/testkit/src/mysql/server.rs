@@ -31,7 +31,7 @@ impl Server {
     pub async fn start_in(place: &Path, arguments: &[&str]) -> Result<Self, String> {
         let (arguments, variables) =
             arguments.iter().map(|&argument| argument.to_owned()).partition(|argument| argument.starts_with('-'));
-        let settings = Settings { arguments, variables, ..Settings::default() };
+        let settings = Settings { arguments, variables };
         let (process, folder) = started("mariadb", place, move |folder| launcher::start(folder, &settings)).await?;
         Ok(Self { process, _folder: folder })
     }

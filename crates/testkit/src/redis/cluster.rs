@@ -1,5 +1,4 @@
 use super::server::Server;
-use crate::launch::Settings;
 use crate::launch::redis as launcher;
 use crate::private::blocking;
 
@@ -10,7 +9,7 @@ pub struct Cluster(Vec<Server>);
 impl Cluster {
     /// Starts the Cluster, and waits until all nodes agree about it. `None`: `redis-server` is not installed.
     pub async fn start() -> Option<Self> {
-        blocking(|| Server::all(|folder| launcher::start_cluster(folder, &Settings::default()))).await.map(Self)
+        blocking(|| Server::all(launcher::start_cluster)).await.map(Self)
     }
 
     /// The nodes, in the order of their slots.
