@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use leasehold_core::Result;
 use leasehold_mysql::ConnectionSettings;
-use leasehold_mysql_rw::{LockKey, LockOptions, LockerExt, MysqlRw, MysqlRwBackend, MysqlRwBuilder, RwLockerExt};
-use leasehold_testkit::mysql::{GrantLog, Subject};
+use leasehold_mysql_rw::{MysqlRw, MysqlRwBackend, MysqlRwBuilder};
+use leasehold_testkit::mysql::Subject;
 use leasehold_testkit::{crowd_of_both, readers_life};
 
 pub(crate) struct Rw;
@@ -62,18 +62,6 @@ impl Subject for Rw {
 
     async fn crowd(clients: &[MysqlRw], key: &str) {
         crowd_of_both(clients, key, 18, 5).await;
-    }
-
-    async fn take_turn(locks: &MysqlRw, key: &LockKey, options: &LockOptions, round: usize, log: GrantLog<'_>) {
-        if round.is_multiple_of(2) {
-            let Ok(Some(guard)) = locks.acquire(key, options).await else { return };
-            log.write(&guard);
-            drop(guard.release().await);
-        } else {
-            let Ok(Some(guard)) = locks.acquire_read(key, options).await else { return };
-            log.write(&guard);
-            drop(guard.release().await);
-        }
     }
 }
 

@@ -1,8 +1,7 @@
 use std::time::Duration;
 
-use leasehold_core::{Backed, Backend, LockKey, LockOptions, LockerExt, Result};
+use leasehold_core::{Backed, Backend, Result};
 
-use super::grant_log::GrantLog;
 use crate::together;
 use leasehold_mysql::ConnectionSettings;
 
@@ -52,21 +51,5 @@ pub trait Subject: Send + Sync + 'static {
     /// Many tasks of several clients on one key at once; fails if any two should not be there together.
     fn crowd(clients: &[Self::Locks], key: &str) -> impl Future<Output = ()> + Send {
         together::crowd(clients, key, 16, 5)
-    }
-
-    /// Takes the key once, writes down what was granted, and releases.
-    fn take_turn(
-        locks: &Self::Locks,
-        key: &LockKey,
-        options: &LockOptions,
-        _round: usize,
-        log: GrantLog<'_>,
-    ) -> impl Future<Output = ()> + Send {
-        async move {
-            if let Some(guard) = locks.acquire(key, options).await.ok().flatten() {
-                log.write(&guard);
-                drop(guard.release().await);
-            }
-        }
     }
 }
