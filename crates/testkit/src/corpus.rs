@@ -3,6 +3,8 @@
 use std::fmt::Write as _;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 
+use fastrand::Rng;
+
 /// How many mutations of each input are tried.
 const MUTATIONS: u64 = 200;
 
@@ -27,7 +29,7 @@ pub fn corpus(lines: &str, test: impl Fn(&[u8])) {
     for (number, input) in inputs.iter().enumerate() {
         run(input);
         for round in 0..MUTATIONS {
-            let mut dice = Dice((number as u64) << 32 | round);
+            let mut dice = Rng::with_seed((number as u64) << 32 | round);
             run(&mutated(input, &inputs, &odd, &mut dice));
         }
     }
@@ -65,14 +67,14 @@ const ODD: [&str; 3] = [
     r"# @ = , ; \xf0\x9f\x98\x80 e\xcc\x81 \xd9\xa1 NaN null * $(x)",
 ];
 
-fn mutated(input: &[u8], all: &[Vec<u8>], odd: &[Vec<u8>], dice: &mut Dice) -> Vec<u8> {
+fn mutated(input: &[u8], all: &[Vec<u8>], odd: &[Vec<u8>], dice: &mut Rng) -> Vec<u8> {
     let mut text = input.to_vec();
-    for _ in 0..=dice.below(3) {
-        let (from, to) = dice.range(text.len());
-        let other = &all[dice.below(all.len())];
-        match dice.below(7) {
-            0 => drop(text.splice(from..from, odd[dice.below(odd.len())].iter().copied())),
-            1 => drop(text.splice(from..to, odd[dice.below(odd.len())].iter().copied())),
+    for _ in 0..=dice.usize(..3) {
+        let (from, to) = range(dice, text.len());
+        let other = &all[dice.usize(..all.len())];
+        match dice.usize(..7) {
+            0 => drop(text.splice(from..from, odd[dice.usize(..odd.len())].iter().copied())),
+            1 => drop(text.splice(from..to, odd[dice.usize(..odd.len())].iter().copied())),
             2 => drop(text.drain(from..to)),
             3 => {
                 let part = text[from..to].to_vec();
@@ -80,12 +82,12 @@ fn mutated(input: &[u8], all: &[Vec<u8>], odd: &[Vec<u8>], dice: &mut Dice) -> V
             }
             4 => text.truncate(from),
             5 => {
-                let (begin, end) = dice.range(other.len());
+                let (begin, end) = range(dice, other.len());
                 drop(text.splice(from..to, other[begin..end].iter().copied()));
             }
             _ => {
                 if let Some(byte) = text.get_mut(from) {
-                    *byte ^= 1 << dice.below(8);
+                    *byte ^= 1 << dice.usize(..8);
                 }
             }
         }
@@ -93,26 +95,9 @@ fn mutated(input: &[u8], all: &[Vec<u8>], odd: &[Vec<u8>], dice: &mut Dice) -> V
     text
 }
 
-/// `SplitMix64`.
-struct Dice(u64);
-
-impl Dice {
-    fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mixed = (self.0 ^ (self.0 >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        let mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        mixed ^ (mixed >> 31)
-    }
-
-    /// 0 where there is nothing below.
-    fn below(&mut self, most: usize) -> usize {
-        usize::try_from(self.next() % (most.max(1) as u64)).unwrap_or(0)
-    }
-
-    fn range(&mut self, length: usize) -> (usize, usize) {
-        let (one, other) = (self.below(length + 1), self.below(length + 1));
-        (one.min(other), one.max(other))
-    }
+fn range(dice: &mut Rng, length: usize) -> (usize, usize) {
+    let (one, other) = (dice.usize(..=length), dice.usize(..=length));
+    (one.min(other), one.max(other))
 }
 
 fn read(line: &str) -> Vec<u8> {

@@ -4,6 +4,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
+use base64::prelude::{BASE64_STANDARD, Engine as _};
 use leasehold_core::conformance::needs_or_why;
 use tempfile::TempDir;
 
@@ -93,7 +94,8 @@ impl Cluster {
     pub async fn fill(&self, prefix: &str, keys: usize) -> Result<(), String> {
         let (port, prefix) = (self.ports()[0], prefix.to_owned());
         let fill = move || {
-            let names: Vec<_> = (0..keys).map(|number| base64(format!("{prefix}{number:08}").as_bytes())).collect();
+            let names: Vec<_> =
+                (0..keys).map(|number| BASE64_STANDARD.encode(format!("{prefix}{number:08}"))).collect();
             // The server takes 128 operations at a time.
             names.chunks(128).try_for_each(|names| {
                 let puts: Vec<_> = names.iter().map(|name| format!(r#"{{"requestPut":{{"key":"{name}"}}}}"#)).collect();
@@ -105,19 +107,13 @@ impl Cluster {
         blocking(fill).await
     }
 
-    /// Runs `etcdctl` with these arguments at all members. Answers what it prints.
-    pub async fn control(&self, arguments: &[&str]) -> Result<String, String> {
-        control(self.ports(), arguments).await
-    }
-
     /// The number of the leader.
     pub async fn leader(&self) -> usize {
         let deadline = Deadline::after(PATIENCE);
         loop {
-            for (number, port) in self.ports().into_iter().enumerate() {
-                if status(port).await.is_ok_and(|[member, leader]| member == leader) {
-                    return number;
-                }
+            let ports = self.ports();
+            if let Some(leader) = blocking(move || ports.iter().position(|port| launcher::leads(*port))).await {
+                return leader;
             }
             assert!(!deadline.is_over(), "no leader within a minute");
             tokio::time::sleep(Duration::from_millis(50)).await;
@@ -128,35 +124,14 @@ impl Cluster {
     pub async fn move_leader(&self) -> Result<usize, String> {
         let (ports, leader) = (self.ports(), self.leader().await);
         let to = (leader + 1) % ports.len();
-        let [member, _] = status(ports[to]).await?;
-        control(vec![ports[leader]], &["move-leader", &format!("{member:x}")]).await?;
-        Ok(to)
+        let moved = move || launcher::control(&[ports[leader]], &["move-leader", &launcher::id(&ports, ports[to])?]);
+        blocking(moved).await.map(|_| to)
     }
-}
 
-fn base64(bytes: &[u8]) -> String {
-    const DIGITS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
-    let digits = |chunk: &[u8]| {
-        let bits = chunk.iter().chain(&[0; 2]).take(3).fold(0, |bits, byte| bits << 8 | usize::from(*byte));
-        let digit = |place: usize| {
-            if place > chunk.len() { '=' } else { char::from(DIGITS[bits >> (18 - 6 * place) & 63]) }
-        };
-        [0, 1, 2, 3].map(digit)
-    };
-    bytes.chunks(3).flat_map(digits).collect()
-}
-
-/// The ids of the member on this port, and of the leader that it knows.
-async fn status(port: u16) -> Result<[u64; 2], String> {
-    let fields = control(vec![port], &["endpoint", "status", "--write-out=fields"]).await?;
-    let field = |name: &str| {
-        let line = fields.lines().find_map(|line| line.strip_prefix(&format!("\"{name}\" : ")));
-        line.and_then(|value| value.parse().ok()).ok_or_else(|| format!("no {name} in {fields}"))
-    };
-    Ok([field("MemberID")?, field("Leader")?])
-}
-
-async fn control(ports: Vec<u16>, arguments: &[&str]) -> Result<String, String> {
-    let arguments: Vec<_> = arguments.iter().map(ToString::to_string).collect();
-    blocking(move || launcher::control(&ports, &arguments.iter().map(String::as_str).collect::<Vec<_>>())).await
+    /// Runs `etcdctl` with these arguments at all members. Answers what it prints.
+    pub async fn control(&self, arguments: &[&str]) -> Result<String, String> {
+        let ports = self.ports();
+        let arguments: Vec<_> = arguments.iter().map(ToString::to_string).collect();
+        blocking(move || launcher::control(&ports, &arguments.iter().map(String::as_str).collect::<Vec<_>>())).await
+    }
 }

@@ -123,6 +123,20 @@ pub fn is_healthy(port: u16) -> bool {
     get(port, "health").is_ok_and(|answer| answer.contains(r#""health":"true""#))
 }
 
+/// Whether the server says of itself that it leads.
+pub fn leads(port: u16) -> bool {
+    get(port, "metrics").is_ok_and(|metrics| metrics.contains("\netcd_server_is_leader 1"))
+}
+
+/// The id of the member that listens on `port`, as the servers on these ports know it.
+pub fn id(asked: &[u16], port: u16) -> Result<String, String> {
+    let (list, name) = (control(asked, &["member", "list"])?, name(port));
+    // Such as `8e9e05c52164694d, started, n2379, …`. One that has just joined has no name yet.
+    let of_it = |line: &&str| line.split(", ").nth(2) == Some(name.as_str());
+    let line = list.lines().find(of_it).and_then(|line| line.split(", ").next());
+    line.map(str::to_owned).ok_or_else(|| format!("{name} is no member: {list}"))
+}
+
 /// What the server answers to a `GET` of this page, such as `metrics`, within 2 s.
 pub fn get(port: u16, page: &str) -> std::io::Result<String> {
     ask(port, &format!("GET /{page} HTTP/1.0\r\n\r\n"))

@@ -59,6 +59,14 @@ pub fn url(port: u16) -> String {
     format!("mysql://root@127.0.0.1:{port}/leasehold")
 }
 
+/// The statement by which a server becomes the replica of the one on this port.
+pub fn follow(primary: u16) -> String {
+    format!(
+        "CHANGE MASTER TO master_host = '127.0.0.1', master_port = {primary}, master_user = 'root', master_use_gtid = \
+         slave_pos, master_connect_retry = 1"
+    )
+}
+
 /// The server refuses to run as root unless it is told to.
 fn user() -> Option<&'static str> {
     is_root().then_some("--user=root")

@@ -87,9 +87,18 @@ pub fn wait_for_cluster(ports: &[u16]) {
 
 /// The address of a Cluster of these nodes, as the backends take it.
 pub fn cluster_url(ports: &[u16]) -> String {
+    url_of_all("redis-cluster", ports, "")
+}
+
+/// The address of the primary that these Sentinels watch over.
+pub fn sentinel_url(ports: &[u16]) -> String {
+    url_of_all("redis-sentinel", ports, "sentinelServiceName=main&")
+}
+
+fn url_of_all(scheme: &str, ports: &[u16], more: &str) -> String {
     let (first, others) = ports.split_first().map_or((0, ports), |(first, others)| (*first, others));
     let others: Vec<String> = others.iter().map(|port| format!("node=127.0.0.1:{port}")).collect();
-    format!("redis-cluster://127.0.0.1:{first}?{}", others.join("&"))
+    format!("{scheme}://127.0.0.1:{first}?{more}{}", others.join("&"))
 }
 
 /// The address of a single server.

@@ -70,11 +70,7 @@ impl Sentinels {
 
     /// How to connect.
     pub fn url(&self) -> String {
-        let ports: Vec<_> = self.watchers.iter().map(Server::port).collect();
-        format!(
-            "redis-sentinel://127.0.0.1:{}?sentinelServiceName=main&node=127.0.0.1:{}&node=127.0.0.1:{}",
-            ports[0], ports[1], ports[2]
-        )
+        launcher::sentinel_url(&self.watchers.iter().map(Server::port).collect::<Vec<_>>())
     }
 
     /// The Sentinels.

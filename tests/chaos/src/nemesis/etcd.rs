@@ -4,7 +4,7 @@ use std::thread;
 use std::time::Duration;
 
 use leasehold_testkit::Proxy;
-use leasehold_testkit::launch::etcd::{control, get, is_healthy, name, post};
+use leasehold_testkit::launch::etcd::{control, id, is_healthy, leads, name, post};
 
 use super::scene::{Scene, kill_and_revive, until};
 use super::schedule::Planned;
@@ -16,11 +16,7 @@ const MARKER: &str = "chaos/marker";
 
 /// The member that says of itself that it leads.
 pub(super) fn leader(nodes: &[Node]) -> Result<&Node, String> {
-    until("there is a leader", || nodes.iter().find(|node| leads(node)))
-}
-
-fn leads(node: &Node) -> bool {
-    get(node.port, "metrics").is_ok_and(|metrics| metrics.contains("\netcd_server_is_leader 1"))
+    until("there is a leader", || nodes.iter().find(|node| leads(node.port)))
 }
 
 /// The canary are the processes, and an entry that is there again.
@@ -38,7 +34,7 @@ pub(super) fn restart(nodes: &[Node], hit: &[&Node], planned: &Planned) -> Resul
 pub(super) fn replace(scene: &Scene<'_>, node: &Node, lasts: Duration) -> Result<u64, String> {
     let (nodes, way) = (&scene.store.nodes, address(way(scene, node)?));
     let others: Vec<u16> = ports(nodes).into_iter().filter(|port| *port != node.port).collect();
-    let before = id(&others, node)?;
+    let before = id(&others, node.port)?;
     node.process().kill();
     node.forget()?;
     thread::sleep(lasts / 2);
@@ -48,15 +44,15 @@ pub(super) fn replace(scene: &Scene<'_>, node: &Node, lasts: Duration) -> Result
     asks(&["member", "add", &name(node.port), &format!("--peer-urls={way}")])?;
     node.revive_with(&[JOINS.to_owned()])?;
     all_are_healthy(nodes)?;
-    Ok(u64::from(id(&others, node)? != before))
+    Ok(u64::from(id(&others, node.port)? != before))
 }
 
 /// The canary is who leads afterwards.
 pub(super) fn move_leader(nodes: &[Node]) -> Result<u64, String> {
     let old = leader(nodes)?;
     let new = nodes.iter().find(|node| node.port != old.port).ok_or("there is no other member")?;
-    control(&[old.port], &["move-leader", &id(&[old.port], new)?])?;
-    until("the other member leads", || leads(new).then_some(1))
+    control(&[old.port], &["move-leader", &id(&[old.port], new.port)?])?;
+    until("the other member leads", || leads(new.port).then_some(1))
 }
 
 /// The canary is another leader.
@@ -66,7 +62,7 @@ pub(super) fn part_leader(scene: &Scene<'_>, lasts: Duration) -> Result<u64, Str
     let way = way(scene, old)?;
     way.black_hole_all();
     let others = || nodes.iter().filter(|node| node.port != old.port);
-    let elected = until("another member leads", || others().find(|node| leads(node)).map(|_| 1));
+    let elected = until("another member leads", || others().find(|node| leads(node.port)).map(|_| 1));
     thread::sleep(lasts);
     way.heal();
     all_are_healthy(nodes)?;
@@ -85,7 +81,7 @@ pub(super) fn compact(node: &Node) -> Result<u64, String> {
 /// As if the database had its largest size. The canary is an entry that is refused.
 pub(super) fn use_space_up(nodes: &[Node], node: &Node, lasts: Duration) -> Result<u64, String> {
     let ports = ports(nodes);
-    let member = u64::from_str_radix(&id(&ports, node)?, 16).map_err(|error| error.to_string())?;
+    let member = u64::from_str_radix(&id(&ports, node.port)?, 16).map_err(|error| error.to_string())?;
     let alarm = format!(r#"{{"action": "ACTIVATE", "memberID": "{member}", "alarm": "NOSPACE"}}"#);
     post(node.port, "v3/maintenance/alarm", &alarm).map_err(|error| error.to_string())?;
     let refused = control(&ports, &["put", MARKER, "1"]).is_err_and(|why| why.contains("space exceeded"));
@@ -107,13 +103,4 @@ fn all_are_healthy(nodes: &[Node]) -> Result<(), String> {
 
 fn ports(nodes: &[Node]) -> Vec<u16> {
     nodes.iter().map(|node| node.port).collect()
-}
-
-/// The id of a member, as the members on these ports know it.
-fn id(asked: &[u16], node: &Node) -> Result<String, String> {
-    let (list, name) = (control(asked, &["member", "list"])?, name(node.port));
-    // Such as `8e9e05c52164694d, started, n2379, …`. One that has just joined has no name yet.
-    let of_it = |line: &&str| line.split(", ").nth(2) == Some(name.as_str());
-    let line = list.lines().find(of_it).and_then(|line| line.split(", ").next());
-    line.map(str::to_owned).ok_or_else(|| format!("{name} is no member: {list}"))
 }

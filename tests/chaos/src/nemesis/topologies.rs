@@ -6,11 +6,12 @@ use std::time::Duration;
 
 use leasehold_testkit::Deadline;
 use leasehold_testkit::launch::Process;
+use leasehold_testkit::launch::mariadb::follow;
 use leasehold_testkit::launch::resp::{Answer, ask};
 
 use super::scene::{PATIENCE, Scene, key, until};
 use super::schedule::Planned;
-use crate::stores::{Node, Shape, follow, sql};
+use crate::stores::{Node, Shape, sql};
 
 /// Has Sentinels make another server primary. The canary is the primary that they name.
 pub(super) fn fail_over(scene: &Scene<'_>) -> Result<u64, String> {

@@ -12,7 +12,7 @@ mod store;
 pub(crate) use self::etcd::start as start_etcd;
 pub(crate) use self::node::{LINKS, Node, Program};
 pub(crate) use self::redis::{start as start_redis, start_agents, start_cluster, start_sentinel_set};
-pub(crate) use self::servers::{follow, start_mariadb, start_mariadb_pair, start_postgres};
+pub(crate) use self::servers::{start_mariadb, start_mariadb_pair, start_postgres};
 pub(crate) use self::session::{Session, sql};
 pub(crate) use self::shim::{Full, Library, Shim};
 pub(crate) use self::size::size;

@@ -1,7 +1,7 @@
 //! Redis servers whose data survive: single ones, also behind agents, a Sentinel set, a Cluster.
 
 use leasehold_testkit::launch::Process;
-use leasehold_testkit::launch::redis::{CLUSTER_NODE, cluster_url, form_cluster, start_sentinels};
+use leasehold_testkit::launch::redis::{CLUSTER_NODE, cluster_url, form_cluster, sentinel_url, start_sentinels};
 
 use super::node::{LINKS, Node, Program};
 use super::shim::Library;
@@ -47,11 +47,7 @@ pub(crate) fn start_sentinel_set(library: &Library, all_confirm: bool) -> Result
     let follows = ["--replicaof", &format!("127.0.0.1 {}", primary.port)];
     let nodes = vec![primary, start("redis-1", &follows)?, start("redis-2", &follows)?];
     let watchers = start_sentinels(&library.folder, nodes[0].port, nodes.len() - 1, PATIENCE)?;
-    let ports: Vec<u16> = watchers.iter().map(Process::port).collect();
-    let url = format!(
-        "redis-sentinel://127.0.0.1:{}?sentinelServiceName=main&node=127.0.0.1:{}&node=127.0.0.1:{}",
-        ports[0], ports[1], ports[2]
-    );
+    let url = sentinel_url(&watchers.iter().map(Process::port).collect::<Vec<_>>());
     Ok(Store::at(url, nodes, Shape::Sentinels { watchers, all_confirm }))
 }
 

@@ -37,21 +37,13 @@ pub(crate) fn start_mariadb_pair(library: &Library, kind: &Kind) -> Result<Store
         Node::start(Program::MariaDb, &format!("mariadb-{number}"), library, &arguments)
     };
     let nodes = vec![start(0)?, start(1)?];
-    let begin = ["RESET MASTER", "SET GLOBAL gtid_slave_pos = ''", &follow(nodes[0].port), "START SLAVE"];
+    let begin = ["RESET MASTER", "SET GLOBAL gtid_slave_pos = ''", &mariadb::follow(nodes[0].port), "START SLAVE"];
     sql(&nodes[1], &begin)?;
     sql(&nodes[1], &["SET GLOBAL read_only = 1"])?;
     set_up(&nodes[0], kind)?;
     let moves = Proxy::start(nodes[0].port);
     let url = address(&nodes[0], moves.port());
     Ok(Store::at(url, nodes, Shape::Pair { address: moves, primary: AtomicUsize::new(0) }))
-}
-
-/// The statement by which a server becomes the replica of another.
-pub(crate) fn follow(port: u16) -> String {
-    format!(
-        "CHANGE MASTER TO master_host = '127.0.0.1', master_port = {port}, master_user = 'root', master_use_gtid = \
-         slave_pos, master_connect_retry = 1"
-    )
 }
 
 fn address(node: &Node, port: u16) -> String {
