@@ -82,17 +82,9 @@ mod tests {
         for (line, seconds) in [("--soak 90s", 90), ("--soak 30m file", 1800), ("--soak 2h", 7200)] {
             assert_eq!(parsed(line).unwrap().soak, Some(Duration::from_secs(seconds)), "{line}");
         }
-        for seconds in [5, 86_400] {
-            assert_eq!(parsed(&format!("--seconds {seconds}")).unwrap().duration().as_secs(), seconds);
-        }
-        let soaks = ["--soak", "--soak 30", "--soak m", "--soak 3d", "--soak é", "--soak 0s", "--soak 8000h"];
-        for line in ["oracle", "--fast", "--seed", "--seed x", "--seconds -1"].into_iter().chain(soaks) {
+        let soaks = ["--soak 30", "--soak 3d", "--soak é", "--soak 0s", "--soak 8000h", "--soak 99999999999999999h"];
+        for line in ["oracle", "--seconds 4", "--seconds 86401"].into_iter().chain(soaks) {
             assert!(parsed(line).is_err(), "{line}");
-        }
-        assert!(parsed("--soak 99999999999999999h").is_err(), "more than there are seconds");
-        for seconds in ["0", "4", "86401", "18446744073709551615"] {
-            let told = parsed(&format!("--seconds {seconds}")).unwrap_err();
-            assert!(told.contains("5..=86400"), "{told}");
         }
     }
 }

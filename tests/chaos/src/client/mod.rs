@@ -1,7 +1,6 @@
 //! A client process: several tasks on one locker, and a runtime that ends again and again.
 
 mod hold;
-mod made_of_locks;
 mod recorder;
 mod resource;
 mod work;

@@ -76,13 +76,11 @@ impl Task {
 
     async fn work(&mut self, drawn: u32, claims: Capabilities) {
         match drawn {
-            18..25 => self.work_under_permits().await,
             25..50 => self.update("register", true).await,
             50..65 => self.update("set", false).await,
             65..75 if claims.has(Capability::Detach) => self.pass_on().await,
             65..80 if self.locks.rw().is_some() => self.share().await,
             65..85 if claims.has(Capability::Reentrancy) => self.reenter().await,
-            95.. => self.lead().await,
             _ => self.exclude().await,
         }
     }
@@ -100,11 +98,11 @@ impl Task {
         (format!("{kind}/{number}"), time)
     }
 
-    pub(super) fn moment(&mut self) -> Duration {
+    fn moment(&mut self) -> Duration {
         Duration::from_micros(self.random.random_range(200..12_000))
     }
 
-    pub(super) fn wish<'a>(&mut self, key: &'a str) -> Wish<'a> {
+    fn wish<'a>(&mut self, key: &'a str) -> Wish<'a> {
         let wait = match self.random.random_range(0..10) {
             0 | 1 => 0,
             2 => self.random.random_range(1..50),
@@ -124,7 +122,7 @@ impl Task {
         self.locks.capabilities().has(Capability::Reentrancy).then_some(self.number)
     }
 
-    pub(super) fn begin(&self) -> Op {
+    fn begin(&self) -> Op {
         self.recorder.begin(self.number)
     }
 
@@ -142,7 +140,7 @@ impl Task {
         held.work(time).await.then_some(held)
     }
 
-    pub(super) async fn finish<M: GuardMode>(&mut self, held: Held<Guard<M>>) {
+    async fn finish<M: GuardMode>(&mut self, held: Held<Guard<M>>) {
         let by_drop = self.random.random_bool(0.15);
         held.give_back(by_drop).await;
     }

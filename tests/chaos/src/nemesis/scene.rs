@@ -13,7 +13,7 @@ use crate::setups::Setup;
 use crate::stores::{Node, Shape, Store};
 
 /// The keys that are released by force, and whose slots move: often the one that is held for long.
-const KEYS: [&str; 4] = ["mutex/0", "register/0", "leader", "leader"];
+const KEYS: [&str; 2] = ["mutex/0", "register/0"];
 
 /// How long servers have to agree. Sentinels wait six seconds between two fail-overs, and ten until an old primary follows.
 pub(super) const PATIENCE: Duration = Duration::from_secs(60);

@@ -4,7 +4,6 @@
 mod chaos;
 mod credentials;
 mod judge;
-mod mutations;
 mod story;
 
 leasehold_testkit::main!();

@@ -1,8 +1,6 @@
 //! A long run without faults: very many keys, each used once, and very many waits that are given up. What has grown in this
 //! process, which is the client, and in the store?
 
-mod growth;
-
 use std::fmt::Write as _;
 use std::fs;
 use std::path::Path;
@@ -19,11 +17,10 @@ use tokio::runtime::{Builder, Runtime};
 use tokio::task::JoinSet;
 use tokio::time::{sleep, timeout};
 
-use self::growth::{Counts, Growth, READ, Work, judged};
 use crate::arguments::Plan;
 use crate::locks::Locks;
 use crate::report::of_each;
-use crate::setups::Setup;
+use crate::setups::{Setup, Stays};
 use crate::stores::{Library, Store, size};
 
 /// Counts what this process has allocated.
@@ -33,6 +30,9 @@ static HEAP: PeakAlloc = PeakAlloc;
 /// What a soak is to do.
 const KEYS: u64 = 1_000_000;
 const CANCELLED: u64 = 10_000;
+
+/// One key in so many is read, where there are readers.
+const READ: u64 = 4;
 
 /// So many tasks at a time.
 const TASKS: u64 = 64;
@@ -47,14 +47,73 @@ const SETTLES: Duration = Duration::from_secs(4);
 const GIVEN_UP_AFTER: Duration = Duration::from_millis(2);
 const FIRST_GIVEN_UP_AFTER: Duration = Duration::from_millis(300);
 
+/// What is counted, and how much more of it there may be.
+struct Measure {
+    in_words: &'static str,
+    /// However little was done: pools and buffers grow once.
+    at_once: u64,
+    /// Of a connection, or of a statement that is prepared on one: what a client keeps of it.
+    of_a_session: u64,
+    /// Of a key that was used, or of a wait that was given up: whatever is kept of each is larger than this.
+    of_each: u64,
+}
+
+const fn measure(in_words: &'static str, at_once: u64) -> Measure {
+    Measure { in_words, at_once, of_a_session: 0, of_each: 0 }
+}
+
+const MEASURES: [Measure; 7] = [
+    Measure { of_a_session: 32 << 10, of_each: 1, ..measure("heap of the client, bytes", 64 << 10) },
+    // Once, on a busy machine, much was under way at a time; and an allocator leaves holes.
+    Measure { of_each: 16, ..measure("memory of the client, bytes", 16 << 20) },
+    measure("descriptors of the client", 8),
+    measure("tasks of the client", 8),
+    // Keys, rows and files, on all servers; and what these have for them.
+    measure("entries of the store", 64),
+    measure("data of the store, bytes", 8 << 20),
+    // Connections, channels, prepared statements, scripts.
+    measure("sessions of the store", 1000),
+];
+const ENTRIES: usize = 4;
+const DATA: usize = 5;
+const SESSIONS: usize = 6;
+
+/// More connections and statements are no pool that is filled later than others.
+const MOST_SESSIONS: u64 = 64;
+
+/// How much there is of each measure.
+type Counts = [u64; 7];
+
 /// What a soak found.
 #[derive(Debug, Default, Serialize)]
 struct Found {
     backend: String,
     keys: u64,
     cancelled: u64,
-    growth: Vec<Growth>,
+    /// A line for each measure.
+    growth: Vec<String>,
     failures: Vec<String>,
+}
+
+impl Found {
+    /// Notes what has grown with so many keys, of which this stays, or with so many waits; and what of that is more than may be.
+    fn judge(&mut self, what: &str, times: u64, [before, after]: [Counts; 2], stays: Option<Stays>) {
+        let sessions = after[SESSIONS].saturating_sub(before[SESSIONS]).min(MOST_SESSIONS);
+        for (at, measure) in MEASURES.iter().enumerate() {
+            let of_work = match (at, stays) {
+                (ENTRIES, Some(stays)) => times * stays.entries + times / READ * stays.more_of_readers,
+                (DATA, Some(stays)) => times * stays.bytes,
+                _ => times * measure.of_each,
+            };
+            let most = of_work + measure.at_once + sessions * measure.of_a_session;
+            let (before, after) = (before[at], after[at]);
+            let line = format!("{:26} {before:>11} > {after:>11} with {times:>7} {what}", measure.in_words);
+            if after > before + most {
+                self.failures.push(format!("{line}; {most} more are the most"));
+            }
+            self.growth.push(line);
+        }
+    }
 }
 
 /// Looks at what grows, on one setup after the other, for so long each at most. True: nothing that must not.
@@ -72,9 +131,7 @@ fn table(all: &[Found]) -> String {
     let mut table = String::new();
     for found in all {
         let _ = writeln!(table, "{}: {} keys, {} waits given up", found.backend, found.keys, found.cancelled);
-        for growth in &found.growth {
-            let _ = writeln!(table, "  {growth}");
-        }
+        let _ = writeln!(table, "  {}", found.growth.join("\n  "));
     }
     table
 }
@@ -100,11 +157,10 @@ fn one(setup: &Setup, limit: Duration, folder: &Path) -> Result<Found, String> {
         locks.close().await;
         holders.close().await;
     });
-    let (mut growth, mut failures) = judged(Work::Keys(keys), [warm, used], setup.stays);
-    let (of_waits, too_much) = judged(Work::Waits(cancelled), [used, gave_up], setup.stays);
-    growth.extend(of_waits);
-    failures.extend(too_much);
-    Ok(Found { backend: setup.name.to_owned(), keys, cancelled, growth, failures })
+    let mut found = Found { backend: setup.name.to_owned(), keys, cancelled, ..Found::default() };
+    found.judge("keys", keys, [warm, used], Some(setup.stays));
+    found.judge("waits", cancelled, [used, gave_up], None);
+    Ok(found)
 }
 
 /// What this process has of its machine, and what the store has.
@@ -190,4 +246,42 @@ async fn give_up(
     }
     held.release().await.map_err(|error| error.to_string())?;
     Ok(given_up)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const HEAP: usize = 0;
+    const TASKS: usize = 3;
+
+    #[test]
+    fn what_is_kept_of_each_key_or_wait_is_a_leak_and_what_grows_once_or_becomes_less_is_none() {
+        let stays = Stays { entries: 1, more_of_readers: 2, bytes: 160 };
+        for (leaks, measure, what, times, before, more) in [
+            (true, HEAP, "keys", 20_000, 900_000_u64, 16 * 20_000),
+            (true, HEAP, "waits", 10_000, 900_000, 16 * 10_000),
+            (false, HEAP, "keys", 1_000_000, 900_000, 50_000),
+            // One in a thousand waits.
+            (true, TASKS, "waits", 10_000, 14, 10),
+            (false, TASKS, "keys", 1_000_000, 30, -26),
+            // A store keeps of a key what the README says, of one in four more, and of a wait nothing.
+            (false, ENTRIES, "keys", 1_000_000, 5, 1_500_000),
+            (true, ENTRIES, "keys", 1_000_000, 5, 2_000_000),
+            (true, ENTRIES, "waits", 10_000, 1_000_000, 10_000),
+            (false, DATA, "keys", 1_000_000, 1 << 20, 130 * 1_000_000),
+            (true, DATA, "keys", 1_000_000, 1 << 20, 200 * 1_000_000),
+        ] {
+            let counts = |count| std::array::from_fn(|at| if at == measure { count } else { 0 });
+            let mut found = Found::default();
+            let grown = [counts(before), counts(before.saturating_add_signed(more))];
+            found.judge(what, times, grown, (what == "keys").then_some(stays));
+            assert_eq!(found.failures.len(), usize::from(leaks), "{found:?}");
+        }
+        // A connection that is opened late may take memory.
+        let (before, after) = ([0; 7], [400_000, 0, 0, 0, 0, 0, 20]);
+        let mut found = Found::default();
+        found.judge("keys", 200_000, [before, after], Some(stays));
+        assert_eq!(found.failures, [""; 0]);
+    }
 }
