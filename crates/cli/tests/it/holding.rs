@@ -1,47 +1,18 @@
-//! Who gets the lock, and for how long.
+//! For how long the lock is held.
 
+use std::process::Command;
 use std::time::Duration;
 
 use leasehold::Clock;
-use leasehold_testkit::test;
+use leasehold_testkit::{shows_nothing, test};
 use rustix::process::Signal;
-use serde_json::Value;
 
 use crate::support::{Place, ended, redis};
 
 #[test]
-fn a_held_key_exits_with_75_or_the_chosen_code() {
+fn several_keys_are_lost_together() {
     let place = Place::file();
-    let holder = place.hold_with("--reason 'nightly report' --label ada", "k");
-    for (options, code) in
-        [("-n", 75), ("-w 0", 75), ("-w 50ms", 75), ("-n -E 3", 3), ("--nonblock --conflict-exit-code 0", 0)]
-    {
-        let busy = place.run(&format!("run {options} k -- echo ran"));
-        busy.is(code, &[]).prints("");
-        // It says who and why, unless that is no failure.
-        assert_eq!(busy.errors.contains("ada (nightly report)"), code != 0, "{busy:?}");
-    }
-    assert!(place.is_free("other"));
-    holder.end().is(0, &[]);
-    assert!(place.is_free("k"));
-}
-
-#[test]
-fn several_keys_are_held_all_or_none_and_lost_together() {
-    let place = Place::file();
-    let print = r#"echo "$LEASEHOLD_KEY $LEASEHOLD_TOKEN $LEASEHOLD_TOKENS""#;
-    let said = place.run(&["run", "b", "-k", "a", "-k", "b", "-k", "c", "-c", print]).output;
-    let [key, token, tokens] = said.splitn(3, ' ').collect::<Vec<_>>()[..] else { panic!("{said}") };
-    let tokens: Value = serde_json::from_str(tokens).unwrap();
-    assert_eq!((key, tokens["b"].to_string().as_str(), tokens.as_object().unwrap().len()), ("b", token, 3), "{said}");
-
-    let other = place.hold("c");
-    place.run("run -n a -k c true").is(75, &["c is held by"]);
-    assert!(place.is_free("a"), "the lock that it had is kept");
-    other.end().is(0, &[]);
-
     let holder = place.hold_with("-k c -k b", "a");
-    assert_eq!(["a", "b", "c"].map(|key| place.code(&["inspect", "-e", key])), [0; 3]);
     assert_eq!(place.code("force-release b"), 0);
     holder.end_by_itself().is(76, &[]);
     assert_eq!(place.code("run -n a -k b -k c true"), 0, "a lock was left");
@@ -62,28 +33,6 @@ fn min_hold_keeps_the_key_although_the_command_has_ended_until_a_signal_comes() 
     assert_eq!(keeper.event("released")["outcome"], "released");
     keeper.end().is(0, &[]);
     assert!(place.is_free("k"));
-}
-
-#[test]
-fn a_command_that_asks_for_the_lock_that_it_runs_under_is_told_so() {
-    let place = Place::file();
-    let nested = |outer: &str, inner: &str| {
-        let program = env!("CARGO_BIN_EXE_leasehold");
-        place.run(&format!("run --label ada {outer} k -- {program} run {inner} -- echo ran"))
-    };
-    for (outer, inner) in [("", "k"), ("", "--restart k"), ("-s", "k"), ("", "-s k")] {
-        nested(outer, inner).is(64, &["k is held by ada", "part of"]).prints("");
-    }
-    nested("-k j", "i -k j").is(64, &["j is held by ada"]);
-    for (outer, inner) in [("", "j"), ("-s", "-s k")] {
-        assert_eq!(nested(outer, inner).is(0, &[]).prints("ran\n").errors, "");
-    }
-    // A wait with an end needs no other answer.
-    nested("", "-n k").is(75, &[]);
-    // What was left behind by a command that has ended is not under its lock any more.
-    let token = place.run("run k -c 'echo $LEASEHOLD_TOKEN'").output;
-    let mut left = place.leasehold("run k true");
-    ended(left.env("LEASEHOLD_KEY", "k").env("LEASEHOLD_TOKEN", token.trim())).is(0, &[]);
 }
 
 /// As `flock(1)` does. With a lease, the next holder waits until its end instead.
@@ -115,6 +64,24 @@ fn what_a_killed_program_has_started_keeps_the_key_of_a_file_until_it_ends() {
     ended.event("released");
     assert!(place.is_free("k"));
     ended.end();
+}
+
+/// As the first process of a container, which is the parent of what has lost its own.
+#[cfg(target_os = "linux")]
+#[test]
+fn what_the_command_leaves_behind_in_a_container_does_not_stay_as_a_zombie() {
+    let place = Place::file();
+    // A shell whose child outlives it, and then a look at the state of each process: Z is one that nobody has waited for.
+    let script = "(sh -c 'sleep 0.2 & exec true' &); sleep 0.1; \
+                  for _ in 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20; do sleep 0.1; \
+                  left=$(cat /proc/[0-9]*/stat | grep -c '(sleep) [SRZ] 1 '); [ $left = 0 ] && break; done; echo left $left";
+    let mut command = Command::new("unshare");
+    command.args(["--pid", "--fork", "--mount-proc", env!("CARGO_BIN_EXE_leasehold"), "--backend", place.backend()]);
+    let looked = ended(command.args(["run", "k", "-c", script]));
+    if looked.errors.contains("unshare:") {
+        shows_nothing("a namespace of processes takes the super-user");
+    }
+    looked.is(0, &[]).prints("left 0\n");
 }
 
 #[test]

@@ -7,13 +7,12 @@ mod agent;
 mod bench;
 #[cfg(target_os = "linux")]
 mod clients;
-mod command;
-mod detached;
 mod doctor;
 mod errors;
 mod hold;
 mod holding;
 mod loss;
+mod pages;
 mod partition;
 mod postgres;
 mod redis;
@@ -24,7 +23,6 @@ mod stores;
 mod support;
 #[cfg(target_os = "linux")]
 mod terminal;
-mod tutorial;
 mod usage;
 #[cfg(target_os = "linux")]
 mod watch;
