@@ -2,9 +2,7 @@
 
 // The command line,
 mod args;
-// the store's answers,
-mod poll;
-// what is made of them: lines,
+// what is made of the store's answers: lines,
 mod lines;
 // or the state of the table and what is done to it,
 mod column;
@@ -21,25 +19,25 @@ mod picture;
 mod samples;
 mod screen;
 
+use std::collections::BTreeMap;
 use std::io::{self, ErrorKind::UnexpectedEof, IsTerminal};
 use std::pin::Pin;
 use std::time::{Duration, UNIX_EPOCH};
 
-use crossterm::event::{Event, KeyEventKind};
+use crossterm::event::{Event, EventStream, KeyEventKind};
 use futures::StreamExt;
 use futures::future::OptionFuture;
-use leasehold::{Admin, Clock, Locks};
+use leasehold::{Admin, Clock, Holders, LockKey, Locks};
 use rustix::process::Signal;
 
 pub(crate) use self::args::WatchArgs;
 use self::args::When;
 use self::grid::Look;
 use self::lines::Lines;
-use self::poll::{Answer, Poll};
 use self::row::{Now, Row};
 use self::screen::Screen;
 use self::state::{Effect, Grant, State};
-use crate::admin::print;
+use crate::admin::{each_held, print};
 use crate::args::StoreArgs;
 use crate::choice::{Purpose, choose, close};
 use crate::exit::Failure;
@@ -74,10 +72,10 @@ pub(crate) async fn watch(args: &WatchArgs, store: &StoreArgs) -> Result<u8, Fai
 /// Prints what changes, until nobody reads it or a signal comes.
 async fn as_lines(args: &WatchArgs, store: &Locks, signals: &mut Signals) -> Result<u8, Failure> {
     let stopwatch = Stopwatch::start();
-    let mut poll = Poll::new(store, &args.prefix, args.interval, &stopwatch);
-    let mut lines = Lines::default();
+    let (mut lines, mut pause) = (Lines::default(), Duration::ZERO);
     loop {
-        let answer = signals.or(poll.next()).await?;
+        let answer = signals.or(ask(args, store, &stopwatch, pause)).await?;
+        pause = answer.pause(args);
         let text = match answer.held {
             Ok(held) => lines.of(held.into_iter().map(|(key, (holders, _))| (key, holders)).collect()),
             Err(error) => lines.of_failure(&Failure::Store(error).to_string()),
@@ -125,8 +123,10 @@ async fn follow<'a>(
     signals: &mut Signals,
 ) -> Result<u8, Failure> {
     let stopwatch = Stopwatch::start();
-    let mut poll = Poll::new(store, &args.prefix, args.interval, &stopwatch);
-    let mut events = Screen::events();
+    // The question goes on while something else comes.
+    let mut asking = Box::pin(ask(args, store, &stopwatch, Duration::ZERO));
+    // It reads in a thread, which ends with it.
+    let mut events = EventStream::new();
     loop {
         let now = Now { since: stopwatch.read(), wall: UNIX_EPOCH + Clock::system().since_1970() };
         screen.draw(|frame| draw::draw(frame, state, look, now)).map_err(Failure::System)?;
@@ -151,15 +151,43 @@ async fn follow<'a>(
                 },
                 _ => {}
             },
-            answer = poll.next() => take(state, answer, stopwatch.read()),
+            answer = &mut asking => {
+                asking.set(ask(args, store, &stopwatch, answer.pause(args)));
+                take(state, answer, stopwatch.read());
+            }
             Some(outcome) = OptionFuture::from(forcing.as_mut()) => {
                 *forcing = None;
                 state.forced(outcome);
-                poll.hurry();
+                asking.set(ask(args, store, &stopwatch, Duration::ZERO));
             }
             () = tokio::time::sleep(TICK) => {}
         }
     }
+}
+
+/// Everything that is held under a prefix, as the store said.
+struct Answer {
+    /// Each key with its holders, and when the page came on which they were. Or why the store did not say.
+    held: leasehold::Result<BTreeMap<LockKey, (Holders, Duration)>>,
+    /// How long it took.
+    took: Duration,
+}
+
+impl Answer {
+    /// How long not to ask again: for as long as the answer took at least, so that a slow store is idle half of the time.
+    fn pause(&self, args: &WatchArgs) -> Duration {
+        args.interval.max(self.took)
+    }
+}
+
+/// Asks the store, after a pause, what is held.
+async fn ask(args: &WatchArgs, store: &Locks, stopwatch: &Stopwatch, pause: Duration) -> Answer {
+    tokio::time::sleep(pause).await;
+    let began = stopwatch.read();
+    let mut held = BTreeMap::new();
+    let show = |holders: Holders| drop(held.insert(holders.key.clone(), (holders, stopwatch.read())));
+    let listed = each_held(store, &args.prefix, show).await;
+    Answer { held: listed.map(|()| held), took: stopwatch.read().saturating_sub(began) }
 }
 
 fn take(state: &mut State, answer: Answer, now: Duration) {

@@ -122,12 +122,12 @@ fn draw(svg: &mut String, line: &[Cell], row: usize) {
             let shown: String = word.iter().map(Cell::symbol).collect();
             let shown = shown.replace('&', "&amp;").replace('<', "&lt;");
             let _ = match kind(&word[0]) {
-                Kind::Space => Ok(()),
-                Kind::Line => {
+                ' ' => Ok(()),
+                '─' => {
                     let middle = y + CELL.1 / 2;
                     writeln!(svg, "<rect x=\"{x}\" y=\"{middle}\" width=\"{length}\" height=\"1\" fill=\"{fill}\"/>")
                 }
-                Kind::Corner | Kind::Word => writeln!(
+                _ => writeln!(
                     svg,
                     "<text x=\"{x}\" y=\"{}\" fill=\"{fill}\"{weight}{opacity} textLength=\"{length}\">{shown}</text>",
                     y + 13
@@ -137,19 +137,11 @@ fn draw(svg: &mut String, line: &[Cell], row: usize) {
     }
 }
 
-#[derive(PartialEq, Eq)]
-enum Kind {
-    Space,
-    Line,
-    Corner,
-    Word,
-}
-
-fn kind(cell: &Cell) -> Kind {
-    match cell.symbol().chars().next() {
-        None | Some(' ') => Kind::Space,
-        Some('─') => Kind::Line,
-        Some('\u{2500}'..='\u{257f}') => Kind::Corner,
-        Some(_) => Kind::Word,
+/// Of what belongs together: nothing, a line, other parts of a frame, a word.
+fn kind(cell: &Cell) -> char {
+    match cell.symbol().chars().next().unwrap_or(' ') {
+        symbol @ (' ' | '─') => symbol,
+        '\u{2500}'..='\u{257f}' => '┼',
+        _ => 'a',
     }
 }

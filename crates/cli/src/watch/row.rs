@@ -127,24 +127,4 @@ mod tests {
         assert_eq!(later(10), ["17 s", "over"]);
         assert_eq!(later(1000), ["16 m 47 s", "over"]);
     }
-
-    #[test]
-    fn what_is_not_known_comes_last_in_both_directions() {
-        let nameless = row("a", vec![Holder::new(leasehold::Mode::Exclusive)]);
-        let (ada, bob) = (row("c", vec![holder("ada", 8)]), row("b", vec![holder("bob", 7)]));
-        for column in [Column::Label, Column::Token, Column::Held, Column::Left] {
-            for descending in [false, true] {
-                assert_eq!(nameless.compare(&ada, column, descending), Ordering::Greater, "{column:?}");
-                assert_eq!(ada.compare(&nameless, column, descending), Ordering::Less, "{column:?}");
-            }
-        }
-        assert_eq!(ada.compare(&bob, Column::Label, false), Ordering::Less);
-        assert_eq!(ada.compare(&bob, Column::Label, true), Ordering::Greater);
-        assert_eq!(ada.compare(&bob, Column::Held, false), Ordering::Greater, "ada has held it for 8 s, bob for 7 s");
-        assert_eq!(
-            ada.compare(&bob, Column::Left, true),
-            Ordering::Greater,
-            "equal ones are in the order of their keys"
-        );
-    }
 }

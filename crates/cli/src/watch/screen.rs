@@ -2,7 +2,6 @@ use std::io;
 use std::thread;
 
 use crossterm::cursor::Show;
-use crossterm::event::EventStream;
 use crossterm::execute;
 use crossterm::terminal::{EnterAlternateScreen, enable_raw_mode};
 use ratatui::layout::{Position, Rect};
@@ -26,11 +25,6 @@ impl Screen {
         // Not by `clear`, which asks the terminal for the place of the cursor: some do not answer.
         let size = self.0.size()?;
         self.0.resize(Rect::from((Position::ORIGIN, size)))
-    }
-
-    /// The keys and the changes of the size. It reads in a thread, which ends with it.
-    pub(super) fn events() -> EventStream {
-        EventStream::new()
     }
 
     /// Gives the terminal back while `stop` runs.
