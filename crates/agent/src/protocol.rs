@@ -3,9 +3,7 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use leasehold_core::{
-    Clock, Error, ErrorKind, FencingToken, Holder, Holders, LockKey, LockOptions, Moment, Result, Wait,
-};
+use leasehold_core::{Clock, Error, ErrorKind, FencingToken, Holders, LockKey, LockOptions, Moment, Result, Wait};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
@@ -113,23 +111,19 @@ impl From<Error> for Refusal {
     }
 }
 
-/// The kinds of errors with names of their own. Every other is `system`.
-const KINDS: [(ErrorKind, &str); 7] = [
-    (ErrorKind::InvalidKey, "invalid_key"),
-    (ErrorKind::InvalidOptions, "invalid_options"),
-    (ErrorKind::Unsupported, "unsupported"),
-    (ErrorKind::TimedOut, "busy"),
-    (ErrorKind::Unavailable, "unavailable"),
-    (ErrorKind::Indeterminate, "indeterminate"),
-    (ErrorKind::Backend, "refused"),
-];
-
 /// The name of a kind of error in JSON: lower case, with underscores.
 pub fn kind_name(kind: ErrorKind) -> &'static str {
-    if let ErrorKind::Lost(_) = kind {
-        return "lost";
+    match kind {
+        ErrorKind::InvalidKey => "invalid_key",
+        ErrorKind::InvalidOptions => "invalid_options",
+        ErrorKind::Unsupported => "unsupported",
+        ErrorKind::TimedOut => "busy",
+        ErrorKind::Lost(_) => "lost",
+        ErrorKind::Unavailable => "unavailable",
+        ErrorKind::Indeterminate => "indeterminate",
+        ErrorKind::Backend => "refused",
+        _ => "system",
     }
-    KINDS.iter().find(|(known, _)| *known == kind).map_or("system", |(_, name)| name)
 }
 
 /// Reads a line of the client. Fields that are not known are ignored.
@@ -331,21 +325,16 @@ pub struct HolderFields<'a> {
 impl<'a> HolderFields<'a> {
     /// All holders of a key.
     pub fn all(holders: &'a Holders) -> Vec<Self> {
-        holders.holders.iter().map(Self::from).collect()
-    }
-}
-
-impl<'a> From<&'a Holder> for HolderFields<'a> {
-    fn from(holder: &'a Holder) -> Self {
         let millis = |time: Duration| u64::try_from(time.as_millis()).unwrap_or(u64::MAX);
-        Self {
+        let fields = holders.holders.iter().map(|holder| Self {
             mode: holder.mode.as_str(),
             token: holder.token.map(FencingToken::get),
             held_for_ms: holder.held_for(&Clock::system()).map(millis),
             remaining_ms: holder.remaining.map(millis),
             label: holder.label.as_deref(),
             reason: holder.reason.as_deref(),
-        }
+        });
+        fields.collect()
     }
 }
 
