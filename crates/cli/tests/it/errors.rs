@@ -136,14 +136,33 @@ fn a_password_that_etcd_refuses_is_named() {
 fn what_was_meant_by_an_address_is_guessed_without_what_may_be_a_password() {
     for (url, meant) in [
         ("localhost:6399", "did you mean redis://localhost:6399?"),
+        ("localhost:3306/locks", "did you mean mysql://localhost:3306?"),
+        ("db1:6379", "did you mean redis://db1:6379?"),
+        ("db1:5432/locks", "did you mean postgres://db1:5432?"),
+        ("ada:60444", "did you mean redis://ada:PORT?"),
+        ("reddis://:c4n4ry@h", "did you mean redis://…?"),
+        ("redis+cluster://h", "did you mean redis-cluster://…?"),
+        ("rediss+cluster://h", "did you mean rediss-cluster://…?"),
+        ("redis.rw:redis://h", "did you mean redis-rw:…?"),
         ("postgress://ada:c4n4ry@h/x", "did you mean postgres://…?"),
+        ("mariadb://ada:c4n4ry@h/db", "did you mean mysql://…?"),
+        ("FILES:/var/lock", "did you mean file:…?"),
         ("flock:c4n4ry", "did you mean file:…?"),
-        ("redis:c4n4ry", "did you mean redis://…?"),
-        ("reentrant:redis:c4n4ry:6379", "did you mean reentrant:redis://…?"),
+        ("http://ada:c4n4ry@h:2379", "did you mean etcd://…?"),
+        ("HTTPS://h:2379", "did you mean etcds://…?"),
+        ("ada:c4n4ry", "unknown backend scheme \"ada\"; this program was built with"),
         ("mongodb://:c4n4ry@h", "unknown backend scheme \"mongodb\"; this program was built with"),
         ("c4n4ry", "is not a URL such as redis://HOST:6379 or file:/DIR"),
+        ("redis:c4n4ry", "did you mean redis://…?"),
+        ("redis:c4n4ry:6379", "did you mean redis://…?"),
+        ("redis-rw:c4n4ry", "did you mean redis-rw://…?"),
+        ("redis-rw:redis:c4n4ry", "did you mean redis-rw:redis://…?"),
+        ("reentrant:c4n4ry", "did you mean reentrant:redis://…?"),
+        ("reentrant:redis:c4n4ry:6379", "did you mean reentrant:redis://…?"),
+        ("redlock:c4n4ry,c4n4ry", "did you mean redlock:redis://…?"),
     ] {
-        ended(&mut leasehold(&["--backend", url, "list"])).is(64, &[meant]);
+        let refused = ended(&mut leasehold(&["--backend", url, "list"]));
+        assert!(!refused.is(64, &[meant]).errors.contains("60444"), "it may be a password: {refused:?}");
     }
 }
 
