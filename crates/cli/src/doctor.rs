@@ -11,7 +11,7 @@ use crate::args::{DoctorArgs, StoreArgs};
 use crate::choice::{Choice, Purpose, choose, close};
 use crate::duration::spoken;
 use crate::exit::Failure;
-use crate::lease_advice::{fewest_round_trips, ttl_option};
+use crate::lease_advice::ttl_option;
 use crate::stopwatch::Stopwatch;
 use crate::wording::json;
 
@@ -147,7 +147,8 @@ async fn use_store(choice: &Choice, store: &Locks, ttl: Duration) -> Vec<Finding
 
 /// Whether a lease of this length can be renewed where a round trip takes so long.
 fn lease(ttl: Duration, round_trip: Duration) -> Finding {
-    let fewest = fewest_round_trips(round_trip);
+    // The shortest lease in which a renewal, and one more try, can be answered.
+    let fewest = round_trip.saturating_mul(3);
     let (shown, trips) = (spoken(ttl), spoken(fewest));
     if ttl < fewest {
         let text =

@@ -9,20 +9,10 @@ const ROUND_TRIPS: u32 = 30;
 /// The shortest lease that is advised: a busy machine may leave a process without processor time for longer than the network takes.
 const SHORTEST: Duration = Duration::from_secs(2);
 
-/// The shortest lease in which a renewal, and one more try, can be answered.
-pub(crate) fn fewest_round_trips(round_trip: Duration) -> Duration {
-    round_trip.saturating_mul(3)
-}
-
-/// The shortest lease to advise where a slow round trip takes so long: thirty of them, in whole seconds, and 2 s at least.
-fn fitting_ttl(round_trip: Duration) -> Duration {
-    let fits = round_trip.saturating_mul(ROUND_TRIPS).max(SHORTEST);
-    Duration::from_secs(fits.as_secs().saturating_add(u64::from(fits.subsec_nanos() > 0)))
-}
-
-/// The same as an option of this program.
+/// The option with the shortest lease to advise where a slow round trip takes so long: thirty of them, in whole seconds, and 2 s at least.
 pub(crate) fn ttl_option(round_trip: Duration) -> String {
-    format!("--ttl {}s", fitting_ttl(round_trip).as_secs())
+    let fits = round_trip.saturating_mul(ROUND_TRIPS).max(SHORTEST);
+    format!("--ttl {}s", fits.as_secs().saturating_add(u64::from(fits.subsec_nanos() > 0)))
 }
 
 #[cfg(test)]
@@ -32,8 +22,8 @@ mod tests {
     #[test]
     fn a_lease_fits_thirty_slow_round_trips_in_whole_seconds() {
         for (millis, seconds) in [(0, 2), (1, 2), (66, 2), (67, 3), (100, 3), (101, 4), (1000, 30), (4000, 120)] {
-            assert_eq!(fitting_ttl(Duration::from_millis(millis)), Duration::from_secs(seconds), "{millis}");
+            assert_eq!(ttl_option(Duration::from_millis(millis)), format!("--ttl {seconds}s"), "{millis}");
         }
-        assert!(fitting_ttl(Duration::MAX) >= Duration::from_secs(u64::MAX), "it does not overflow");
+        assert_eq!(ttl_option(Duration::MAX), format!("--ttl {}s", u64::MAX), "it does not overflow");
     }
 }

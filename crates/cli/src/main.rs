@@ -3,7 +3,6 @@
 //! This crate deals with processes, signals, terminals and messages. The locks are in the crate `leasehold`.
 
 // The program's main job,
-mod restarts;
 mod run;
 // how it supervises the command,
 mod ending;

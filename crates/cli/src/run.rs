@@ -15,7 +15,6 @@ use crate::duration::{millis, spoken};
 use crate::exit::{Codes, Failure};
 use crate::held::{Held, lease_left};
 use crate::report::Report;
-use crate::restarts::Restarts;
 use crate::signals::Signals;
 use crate::stopwatch::Stopwatch;
 use crate::supervise::Supervisor;
@@ -94,7 +93,7 @@ impl Job<'_> {
 
     /// Runs the command again and again, each time under a lock of its own, until a signal comes that ends programs.
     async fn keep_running(&self, signals: &mut Signals) -> Result<u8, Failure> {
-        let mut restarts = Restarts::default();
+        let mut last = None;
         loop {
             let held = match self.acquire_and_run(signals).await {
                 Ok(ran) if signals.told_to_end() => return Ok(ran.exit_code),
@@ -105,7 +104,8 @@ impl Job<'_> {
                 }
                 Err(failure) => return Err(failure),
             };
-            let pause = restarts.pause_after(held);
+            let pause = pause_after(held, last);
+            last = Some(pause);
             self.report.restarting(pause);
             signals.or(tokio::time::sleep(pause)).await?;
         }
@@ -308,10 +308,32 @@ impl Job<'_> {
     }
 }
 
+/// How long `--restart` waits after a command that ran for so long, where it waited so long before that: one that fails at once, again
+/// and again, must not keep store and machine busy.
+fn pause_after(ran: Duration, last: Option<Duration>) -> Duration {
+    const SHORTEST: Duration = Duration::from_secs(1);
+    const LONGEST: Duration = Duration::from_secs(60);
+    last.filter(|_| ran < LONGEST).map_or(SHORTEST, |last| (last * 2).min(LONGEST))
+}
+
 /// The keys and tokens of the locks under which this program was started, if it was.
 fn outer_locks() -> BTreeMap<String, u64> {
     let variable = |name| std::env::var(name).ok();
     let several = variable("LEASEHOLD_TOKENS").and_then(|tokens| serde_json::from_str(&tokens).ok());
     let one = || Some((variable("LEASEHOLD_KEY")?, variable("LEASEHOLD_TOKEN")?.parse().ok()?));
     several.unwrap_or_else(|| one().into_iter().collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn pauses_grow_while_the_command_ends_early_and_begin_anew_after_it_ran_for_a_minute() {
+        let pauses = [59, 59, 59, 59, 59, 59, 59, 59, 60, 0].into_iter().scan(None, |last, ran| {
+            *last = Some(pause_after(Duration::from_secs(ran), *last));
+            last.map(|pause| pause.as_secs())
+        });
+        assert_eq!(pauses.collect::<Vec<_>>(), [1, 2, 4, 8, 16, 32, 60, 60, 1, 2]);
+    }
 }
