@@ -40,16 +40,6 @@ fn a_holder_whose_server_dies_loses_its_lock_on_time() {
 }
 
 #[test]
-fn a_short_first_lease_out_of_the_store_queue_does_not_end_the_command() {
-    let (_server, place) = redis("");
-    let holder = place.hold("k");
-    let mut next = place.start("run --json --kill-after 1h k -c 'sleep 2; echo whole'");
-    next.event("waiting");
-    holder.end();
-    next.end_by_itself().is(0, &[]).prints("whole\n");
-}
-
-#[test]
 fn a_server_that_starts_within_the_wait_is_waited_for() {
     let (mut server, place) = redis("");
     server.kill();
@@ -80,13 +70,11 @@ fn a_server_that_does_not_start_within_the_wait_is_69() {
 }
 
 #[test]
-fn a_wrong_password_is_78_and_the_right_one_is_found_where_it_is_put() {
+fn the_password_is_found_where_it_is_put() {
     let password = "p@ss/w%41rd, with é";
     let server = needs("redis-server", Server::start_blocking(&["--requirepass", password]));
     let place = Place::at(format!("redis://127.0.0.1:{}", server.port()));
     let run = "run -n k true";
-    assert_eq!(place.code(run), 78, "none");
-    ended(place.leasehold(run).env("LEASEHOLD_PASSWORD", "wrong")).is(78, &[]);
     ended(place.leasehold(run).env("LEASEHOLD_PASSWORD", password)).is(0, &[]);
     let dir = tempfile::tempdir().unwrap();
     let file = dir.path().join("password");
