@@ -510,17 +510,6 @@ fn three_languages_take_turns_over_a_restart() {
     drop(agent);
 }
 
-#[test]
-fn what_a_program_holds_by_way_of_the_agent_is_free_at_once_when_it_is_killed() {
-    let (_server, place) = redis("");
-    let agent = Agent::start(&place, "");
-    let holder = agent.place().hold_with("--ttl 1h", "k");
-    assert!(!place.is_free("k"));
-    holder.signal(Signal::KILL);
-    // The lease goes on for an hour.
-    place.wait_until_free("k");
-}
-
 /// A client that brings its own engine, as its lines.
 impl Connection {
     fn with_steps(agent: &Agent) -> Self {

@@ -1,12 +1,11 @@
-//! A holder whose network is cut: its command is dead before the next holder's starts, on every store with leases.
+//! A holder whose network is cut: its command is dead before the next holder's starts.
 
 use std::fs;
 use std::path::Path;
 
-use leasehold_testkit::redis::Server;
-use leasehold_testkit::{Proxy, mysql, needs, postgres, test};
+use leasehold_testkit::{Proxy, test};
 
-use crate::support::{Place, Running, wait_for};
+use crate::support::{Place, Running, redis};
 
 /// Long enough that a machine on which everything takes its time still ends a command in time.
 const TTL: &str = "5s";
@@ -14,44 +13,14 @@ const TTL: &str = "5s";
 /// From none to longer than the lease.
 const KILL_AFTER: [&str; 4] = ["500ms", "2s", "1h", "0"];
 
-#[test(deep)]
-fn on_one_redis_and_on_a_majority_of_three() {
-    let servers: Option<Vec<_>> = (0..3).map(|_| Server::start_blocking(&[])).collect();
-    let ports: Vec<_> = needs("redis-server", servers.as_ref()).iter().map(Server::port).collect();
-    for prefix in ["", "reentrant:", "redis-rw:"] {
-        cut_off_and_followed(&ports[..1], |ports| format!("{prefix}redis://127.0.0.1:{}", ports[0]));
-    }
-    cut_off_and_followed(&ports, |ports| {
-        let nodes: Vec<_> = ports.iter().map(|port| format!("redis://127.0.0.1:{port}")).collect();
-        format!("redlock:{}", nodes.join(","))
-    });
-}
-
-#[test(deep)]
-fn on_mysql() {
-    let server = wait_for(mysql::Server::needed(&[]));
-    for scheme in ["mysql:", "mysql-rw:"] {
-        on_one_server(&server.url().replacen("mysql:", scheme, 1), server.port());
-    }
-}
-
-#[test(deep)]
-fn on_postgres() {
-    let server = wait_for(postgres::Server::needed(&[]));
-    on_one_server(&server.url(), server.port());
-}
-
-fn on_one_server(url: &str, port: u16) {
-    assert_eq!(Place::at(url).code("migrate"), 0);
-    cut_off_and_followed(&[port], |ports| url.replace(&format!(":{port}/"), &format!(":{}/", ports[0])));
-}
-
 /// A holder behind a network that falls silent, and one who waits for its lock on another: what the two commands write
-/// must not mix. One that is given time to end must hear of it before the lock is another's.
-fn cut_off_and_followed(servers: &[u16], url: impl Fn(&[u16]) -> String) {
-    let network: Vec<_> = servers.iter().map(|server| Proxy::start(*server)).collect();
-    let ports: Vec<_> = network.iter().map(Proxy::port).collect();
-    let (near, far) = (Place::at(url(&ports)), Place::at(url(servers)));
+/// must not mix. One that is given time to end must hear of it before the lock is another's. That a silent store renews
+/// nothing, the suite of the drivers asks of each.
+#[test(deep)]
+fn a_command_whose_holder_is_cut_off_is_dead_before_the_next_one_starts() {
+    let (server, far) = redis("");
+    let network = Proxy::start(server.port());
+    let near = Place::at(network.url(&server.url()));
     let folder = tempfile::tempdir().unwrap();
     let file = |kill_after: &str| folder.path().join(kill_after);
     let start = |place: &Place, options: &str, key: &str, script: &str| {
@@ -70,7 +39,7 @@ fn cut_off_and_followed(servers: &[u16], url: impl Fn(&[u16]) -> String) {
     let asked = |kill_after: &str| fs::read_to_string(file(kill_after)).unwrap().contains("asked");
     assert!(!KILL_AFTER.into_iter().any(asked), "a healthy lease is no reason to end a command");
     let followers = KILL_AFTER.map(|key| start(&far, "-w 60s", key, "echo new >>\"$0\"; sleep 1"));
-    network.iter().for_each(Proxy::black_hole_all);
+    network.black_hole_all();
     for ((mut holder, follower), kill_after) in holders.into_iter().zip(followers).zip(KILL_AFTER) {
         assert_eq!(holder.event("lost")["reason"], "unreachable", "{kill_after}");
         holder.end_by_itself().is(76, &[]);
