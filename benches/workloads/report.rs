@@ -114,15 +114,14 @@ fn causes(file: &Path) -> String {
     format!("{CAUSES}{causes}")
 }
 
-const HEADINGS: [&str; 9] = ["id", "what", "ours", "spread", "floor", "ratio", "best peer", "ratio", "aim"];
+const HEADINGS: [&str; 7] = ["id", "what", "ours", "spread", "floor (ratio)", "best peer (ratio)", "aim: met?"];
 
 /// The rows as a Markdown table whose columns are aligned, so that it can be read as plain text, too.
 pub(crate) fn table(rows: &[Row]) -> String {
-    let mut lines: Vec<Vec<String>> = vec![HEADINGS.iter().chain(&["met"]).map(ToString::to_string).collect()];
+    let mut lines: Vec<Vec<String>> = vec![HEADINGS.iter().map(ToString::to_string).collect()];
     lines.extend(rows.iter().map(cells));
-    let columns = HEADINGS.len() + 1;
     let width = |column: usize| lines.iter().map(|line| line[column].chars().count()).max().unwrap_or(0);
-    let widths: Vec<usize> = (0..columns).map(width).collect();
+    let widths: Vec<usize> = (0..HEADINGS.len()).map(width).collect();
     let line = |cells: &[String]| {
         let padded: Vec<String> = cells.iter().zip(&widths).map(|(cell, width)| format!("{cell:<width$}")).collect();
         format!("| {} |\n", padded.join(" | "))
@@ -135,32 +134,33 @@ pub(crate) fn table(rows: &[Row]) -> String {
 fn cells(row: &Row) -> Vec<String> {
     if let Some(why) = &row.absent {
         let mut cells = vec![row.id.to_owned(), format!("not measured: {why}")];
-        cells.resize(HEADINGS.len() + 1, String::new());
+        cells.resize(HEADINGS.len(), String::new());
         return cells;
     }
     let number = |value: Option<f64>| value.map_or_else(|| "–".to_owned(), in_brief);
     let spread = row.spread.map_or_else(String::new, |[least, most]| format!("{}–{}", in_brief(least), in_brief(most)));
-    let peer = match (&row.peer, &row.peer_name) {
-        (Some(peer), Some(name)) => format!("{} ({name})", in_brief(*peer)),
-        _ => "–".to_owned(),
+    let beside = |figure: Option<f64>, name: Option<&String>, ratio: Option<f64>| {
+        let ratio = ratio.filter(|ratio| ratio.is_finite()).map(|ratio| format!("{}×", in_brief(ratio)));
+        let inside: Vec<String> = name.cloned().into_iter().chain(ratio).collect();
+        if figure.is_none() || inside.is_empty() {
+            return number(figure);
+        }
+        format!("{} ({})", number(figure), inside.join(", "))
     };
-    let met = match row.met {
-        Some(true) => "yes",
-        Some(false) => "no",
-        None => "–",
+    let aim = match row.met {
+        _ if row.aim.is_empty() => "–".to_owned(),
+        Some(true) => format!("{}: yes", row.aim),
+        Some(false) => format!("{}: no", row.aim),
+        None => row.aim.clone(),
     };
-    let aim = if row.aim.is_empty() { "–" } else { &row.aim };
     vec![
         row.id.to_owned(),
         row.what.clone(),
         number(row.ours),
         spread,
-        number(row.floor),
-        number(row.ratio_floor),
-        peer,
-        number(row.ratio_peer),
-        aim.to_owned(),
-        met.to_owned(),
+        beside(row.floor, None, row.ratio_floor),
+        beside(row.peer, row.peer_name.as_ref(), row.ratio_peer),
+        aim,
     ]
 }
 
