@@ -7,15 +7,11 @@ use leasehold_chaos::checker::Rule;
 use crate::fault::{Fault, TO_CLIENTS};
 use crate::setups::{ALL, Setup};
 
-/// What becomes of tokens under most faults.
-const GROW: &str = "yes";
-
 /// What becomes of tokens where writes are lost.
-const STALE_ATTACH: &str = "yes; a detached lock may be attached once more, with the token that it had";
+const STALE_ATTACH: &str = "a detached lock may be attached once more, with the token that it had";
 
 /// What becomes of tokens where a lease that the store ended passes from guard to guard inside of its program.
-const PASSED_ON: &str =
-    "yes; a waiter of the holder's program may still get the lease that was ended, with its old number";
+const PASSED_ON: &str = "a waiter of the holder's program may still get the lease that was ended, with its old number";
 
 /// Where the documents say what each fault does.
 const EVERY_FAULT: &str = "https://github.com/leasehold/leasehold/blob/main/docs/guarantees.md#every-fault";
@@ -24,26 +20,31 @@ const EVERY_FAULT: &str = "https://github.com/leasehold/leasehold/blob/main/docs
 struct Limit {
     /// Why exclusion does not hold, if it does not.
     exclusion: Option<&'static str>,
-    /// Whether tokens grow.
-    tokens: &'static str,
+    /// Which token may come a second time, although tokens grow from grant to grant.
+    tokens: Option<&'static str>,
     /// Under which fault that is so, and on which setup.
     places: Vec<(Fault, &'static Setup)>,
 }
 
-/// The tables of `docs/guarantees.md`.
+/// The lists of `docs/guarantees.md`.
 pub(crate) fn of_all() -> String {
-    let mut text =
-        format!("## Where it does not hold\n\n{}\n## Every fault\n\n", not_kept(&limits(ALL.iter()), Limit::in_words));
-    text.push_str("| fault | what happens | exclusion holds on | and not on |\n|---|---|---|---|\n");
+    let mut text = format!(
+        "## Where it does not hold\n\nUnder these [faults](#every-fault) exclusion does not hold; tokens grow.\n\n{}\n\
+         ## Every fault\n",
+        not_kept(&limits(ALL.iter()), Limit::with_setups)
+    );
     let mut all: Vec<Fault> = ALL.iter().flat_map(faults).collect();
     all.sort();
     all.dedup();
-    for fault in all {
-        let with = ALL.iter().filter(|setup| faults(setup).contains(&fault));
-        let (holds, not): (Vec<&Setup>, Vec<&Setup>) =
-            with.partition(|setup| setup.breaks(Rule::Overlap, fault).is_none());
-        let holds = if holds.len() == ALL.len() { "all".to_owned() } else { names(&holds) };
-        let _ = writeln!(text, "| `{}` | {} | {holds} | {} |", fault.name(), fault.in_words(), names(&not));
+    let alike = together(all, |fault| {
+        let with: Vec<&Setup> = ALL.iter().filter(|setup| faults(setup).contains(&fault)).collect();
+        if with.len() == ALL.len() { "all setups".to_owned() } else { names(&with) }
+    });
+    for (on, faults) in alike {
+        let _ = writeln!(text, "\nOn {on}:\n");
+        for fault in faults {
+            let _ = writeln!(text, "- `{}`: {}", fault.name(), fault.in_words());
+        }
     }
     text.push_str("\n## The setups\n\n| setup | what it is |\n|---|---|\n");
     for setup in &ALL {
@@ -52,7 +53,7 @@ pub(crate) fn of_all() -> String {
     text
 }
 
-/// The table of a backend's README: without what no backend promises.
+/// The lines of a backend's README: without what no backend promises.
 pub(crate) fn of_backend(backend: &str) -> Result<String, String> {
     let setups: Vec<&'static Setup> = ALL.iter().filter(|setup| setup.kind.name == backend).collect();
     if setups.is_empty() {
@@ -61,11 +62,12 @@ pub(crate) fn of_backend(backend: &str) -> Result<String, String> {
     let runs: Vec<String> = setups.iter().map(|setup| format!("`{}`", setup.name)).collect();
     let mut limits = limits(setups.iter().copied());
     limits.retain(|limit| limit.places.iter().all(|(fault, _)| *fault != Fault::ForceRelease));
+    let told: fn(&Limit) -> String = if setups.len() == 1 { Limit::by_name } else { Limit::with_setups };
     Ok(format!(
         "Exclusion holds and tokens grow under [all faults]({EVERY_FAULT}) of `cargo xtask chaos` ({}), but for a forced release and \
-         these:\n\n{}",
+         these, under which only tokens grow:\n\n{}",
         runs.join(", "),
-        not_kept(&limits, Limit::by_name)
+        not_kept(&limits, told)
     ))
 }
 
@@ -75,11 +77,10 @@ fn limits(setups: impl Iterator<Item = &'static Setup>) -> Vec<Limit> {
     for (setup, fault) in setups.flat_map(|setup| faults(setup).into_iter().map(move |fault| (setup, fault))) {
         let exclusion = setup.breaks(Rule::Overlap, fault);
         let tokens = match fault {
-            Fault::ForceRelease => PASSED_ON,
-            _ if setup.breaks(Rule::StaleAttach, fault).is_none() => GROW,
-            _ => STALE_ATTACH,
+            Fault::ForceRelease => Some(PASSED_ON),
+            _ => setup.breaks(Rule::StaleAttach, fault).map(|_| STALE_ATTACH),
         };
-        if exclusion.is_none() && tokens == GROW {
+        if exclusion.is_none() && tokens.is_none() {
             continue;
         }
         match limits.iter_mut().find(|limit| limit.exclusion == exclusion && limit.tokens == tokens) {
@@ -92,35 +93,51 @@ fn limits(setups: impl Iterator<Item = &'static Setup>) -> Vec<Limit> {
 
 /// A line for each limit, with its faults as they are told.
 fn not_kept(limits: &[Limit], told: fn(&Limit) -> String) -> String {
-    let mut text = String::from("| what happens | does exclusion hold? | do tokens grow? |\n|---|---|---|\n");
-    for limit in limits {
-        let holds = limit.exclusion.map_or_else(|| "yes".to_owned(), |why| format!("**no**: {why}"));
-        let _ = writeln!(text, "| {} | {holds} | {} |", told(limit), limit.tokens);
-    }
-    text
+    let lines = limits.iter().map(|limit| {
+        let exclusion = limit.exclusion.unwrap_or("exclusion holds");
+        let tokens = limit.tokens.map_or_else(String::new, |tokens| format!("; {tokens}"));
+        format!("- {}: {exclusion}{tokens}\n", told(limit))
+    });
+    lines.collect()
 }
 
 impl Limit {
-    /// The faults, each told in this way and with its setups.
-    fn told(&self, told: impl Fn(Fault, &str) -> String) -> String {
+    fn faults(&self) -> Vec<Fault> {
         let mut faults: Vec<Fault> = self.places.iter().map(|(fault, _)| *fault).collect();
         faults.sort();
         faults.dedup();
-        let of = |fault| self.places.iter().filter(move |(one, _)| *one == fault).map(|(_, setup)| *setup);
-        let told = faults.into_iter().map(|fault| {
-            let on = format!("`{}` on {}", fault.name(), names(&of(fault).collect::<Vec<_>>()));
-            told(fault, &on)
-        });
-        told.collect::<Vec<String>>().join("; ")
-    }
-
-    fn in_words(&self) -> String {
-        self.told(|fault, on| format!("{} ({on})", fault.in_words()))
+        faults
     }
 
     fn by_name(&self) -> String {
-        self.told(|_, on| on.to_owned())
+        in_code(&self.faults())
     }
+
+    fn with_setups(&self) -> String {
+        let alike = together(self.faults(), |fault| {
+            let on = self.places.iter().filter(|(one, _)| *one == fault).map(|(_, setup)| *setup);
+            names(&on.collect::<Vec<_>>())
+        });
+        let told = alike.into_iter().map(|(on, faults)| format!("{} on {on}", in_code(&faults)));
+        told.collect::<Vec<String>>().join("; ")
+    }
+}
+
+fn in_code(faults: &[Fault]) -> String {
+    faults.iter().map(|fault| format!("`{}`", fault.name())).collect::<Vec<String>>().join(", ")
+}
+
+/// The faults of which the same is to be said, beside that, in the order of the first.
+fn together(faults: Vec<Fault>, said: impl Fn(Fault) -> String) -> Vec<(String, Vec<Fault>)> {
+    let mut all: Vec<(String, Vec<Fault>)> = Vec::new();
+    for fault in faults {
+        let of_this = said(fault);
+        match all.iter_mut().find(|(said, _)| *said == of_this) {
+            Some((_, alike)) => alike.push(fault),
+            None => all.push((of_this, vec![fault])),
+        }
+    }
+    all
 }
 
 fn names(setups: &[&Setup]) -> String {
