@@ -1,185 +1,120 @@
 use super::*;
-use crate::engine::state::lease::FirstLease;
-use crate::engine::state::pending::QueuePosition;
-
-/// Has an answer come so late that nobody waits for it.
-fn overdue(play: &mut Play) {
-    play.pass(Duration::from_secs(2));
-}
 
 #[test]
-fn a_message_grants_what_came_after_the_place_and_not_after_the_newest_that_there_was() {
-    let lease = FirstLease { length: TTL, sent_at: Moment::default(), ends: true, from_notification: false };
-    let place = |epochs| QueuePosition { epochs, lease, notifies: true };
-    let may = |epoch| place(Some((3, 7))).may_have_become(epoch);
-    assert_eq!([Some(2), Some(3), Some(4), Some(7), Some(8), None].map(may), [false, false, true, true, false, false]);
-    assert!(!place(None).may_have_become(Some(4)));
-}
-
-#[test]
-fn nobody_asks_beside_the_claim_of_one_who_is_gone_and_the_next_has_what_it_brings() {
-    let (mut play, member) = Play::with(PLAIN);
-    let gone = play.waits(member, "a");
-    let (request, _) = play.claim();
-    play.apply(Event::Leave(key(), gone));
-    play.waits(member, "b");
-    assert!(play.claims().is_empty());
-    play.grant(request, 2);
-    play.granted("b");
+fn a_reader_has_the_grant_of_one_who_is_gone_if_it_came_before_that_was_asked_for() {
+    let mut play = Play::of(PLAIN);
+    play.reads("a").claimed(1, BUSY).reads("b").due(2).leaves("a").claimed(2, granted(2));
+    play.does("claim 1 by a, claim 2, b has guard 0");
+    let mut play = Play::of(PLAIN);
+    play.reads("a").reads("b").leaves("a").claimed(1, granted(2));
+    play.does("claim 1 by a, a is detached, release 1, claim 2 by b");
 }
 
 #[test]
 fn a_claim_that_gets_no_answer_is_made_again_and_what_it_brings_late_goes_back() {
-    let (mut play, member) = Play::with(PLAIN);
-    play.waits(member, "a");
-    play.waits(member, "b");
-    let (late, before) = play.claim();
-    overdue(&mut play);
-    play.pass(millis(20));
-    assert!(play.claims().is_empty());
-    let (request, given_up) = play.release();
-    assert_eq!(given_up.owner, before.owner);
-    play.released(request, Ok(LeaseStatus::NotHeld));
-    assert_ne!(play.claim().1.owner, before.owner);
-    play.grant(late, 2);
-    assert_eq!(play.release().1.owner, before.owner);
-    assert_eq!(play.called(), ["a"]);
-    assert!(play.outcome("b").is_none());
+    let mut play = Play::of(PLAIN);
+    play.waits("a").waits("b").due(2000).does("claim 1 by a, a is detached, claim failed, release 1, a is called");
+    play.passes(20).released(1, NOT_HELD).does("claim 2 by b");
+    play.claimed(1, granted(2)).does("release 1");
 }
 
 #[test]
 fn what_comes_late_is_kept_where_its_owner_id_asks_again_or_has_the_lease() {
-    let (mut play, member) = Play::with(QUEUES);
-    play.waits(member, "a");
-    let leaves = play.waits(member, "b");
-    play.apply(Event::Leave(key(), leaves));
-    let (late, before) = play.claim();
-    overdue(&mut play);
-    play.pass(millis(20));
-    let (second, again) = play.claim();
-    assert_eq!(again.owner, before.owner, "it may have a place in the store's queue");
-    play.grant(late, 2);
-    assert!(play.releases().is_empty());
-    let late = second;
-    let leaves = play.waits(member, "b");
-    play.apply(Event::Leave(key(), leaves));
-    overdue(&mut play);
-    play.pass(millis(40));
-    play.grants(2);
-    let batch = play.renewals().remove(0);
-    play.grant(late, 2);
-    assert!(play.releases().is_empty());
-    play.apply(Event::Renewed(batch, vec![Ok(LeaseStatus::Held)]));
-    play.granted("a");
+    let mut play = Play::of(QUEUES);
+    play.waits("a").waits("b").leaves("b").due(2000).due(20);
+    play.does("claim 1 by a, a is detached, claim failed, claim 1 by a");
+    play.claimed(1, granted(2)).does("");
+    play.waits("b").leaves("b").passes(2000).passes(40).does("a is detached, claim failed, claim 1 by a");
+    play.claimed_last(1, granted(2)).claimed(1, granted(2)).does("renew 1 within 3000");
+    play.renewed(HELD).does("limit 11878, a has guard 0");
 }
 
 #[test]
-fn what_may_have_been_carried_out_is_given_back_where_the_store_has_no_queue() {
-    let (mut play, member) = Play::with(PLAIN);
-    play.waits(member, "a");
-    let (request, first) = play.claim();
-    play.answer(request, Err(lost()));
-    let (request, given_up) = play.release();
-    assert_eq!(given_up.owner, first.owner);
-    play.released(request, Ok(LeaseStatus::Held));
-    assert_ne!(play.claim().1.owner, first.owner);
+fn the_mark_of_writers_is_taken_back_when_none_of_them_waits_here_and_is_granted() {
+    let mut play = Play::of(Traits { marks: true, ..PLAIN });
+    play.waits("a").waits("b").claimed(1, BUSY).leaves("a").does("claim 1 by a, a is detached, claim 2 by b");
+    play.leaves("b").does("");
+    play.claimed(2, BUSY).does("release 2");
+    let mut play = Play::of(Traits { marks: true, ..PLAIN });
+    play.waits("a").claimed(1, granted(2)).does("claim 1 by a, a has guard 0");
 }
 
 #[test]
-fn the_mark_of_writers_is_taken_back_when_none_of_them_waits_here() {
-    let (mut play, member) = Play::with(Traits { marks: true, ..PLAIN });
-    let [first, last] = ["a", "b"].map(|who| play.waits(member, who));
-    let (request, _) = play.claim();
-    play.answer(request, Ok(BUSY));
-    play.apply(Event::Leave(key(), first));
-    assert!(play.releases().is_empty(), "it keeps the place of those who wait");
-    let (request, marked) = play.claim();
-    play.apply(Event::Leave(key(), last));
-    assert!(play.releases().is_empty(), "the claim would come behind it");
-    play.answer(request, Ok(BUSY));
-    assert_eq!(play.release().1.owner, marked.owner);
-}
-
-#[test]
-fn a_writer_that_is_granted_keeps_what_was_its_mark() {
-    let (mut play, member) = Play::with(Traits { marks: true, ..PLAIN });
-    play.waits(member, "a");
-    play.grants(2);
-    play.granted("a");
-    assert!(play.releases().is_empty());
+fn a_claim_that_may_come_late_is_released_again_for_about_a_minute_by_an_engine_that_is_not_closed() {
+    let mut play = Play::of(PLAIN);
+    play.joins(writer("a").with(|options| options.ttl(millis(60_000)))).claimed(1, unanswered()).leaves("a");
+    play.released(1, NOT_HELD).engine(PLAIN).joins(writer("b").of(1)).closes(1).claimed(2, BUSY).did.clear();
+    for pause in [1, 2, 4, 8, 16, 32] {
+        assert!(play.is_idle(0), "nobody waits for that");
+        play.due(pause * 1000).does("release 1");
+        play.released(1, NOT_HELD);
+    }
+    play.is_done();
 }
 
 #[test]
 fn a_grant_out_of_the_stores_queue_that_may_be_over_is_confirmed_first() {
-    let (mut play, member) = Play::with(QUEUES);
-    play.waits(member, "a");
-    let (request, _) = play.claim();
-    let sent_at = play.now;
-    play.answer(request, Ok(queued(millis(100), TTL, false)));
-    play.pass(millis(101));
-    let (request, _) = play.claim();
-    play.now = crate::clock::lease_deadline(sent_at, TTL);
-    play.grant(request, 4);
-    assert!(play.outcome("a").is_none());
-    assert_eq!(play.renewals().len(), 1);
-}
-
-#[test]
-fn a_session_that_hears_that_another_has_its_key_has_lost_it() {
-    let (mut play, member) = Play::with(session(1));
-    play.holds(member, "outer", 2);
-    play.waits(member, "inner");
-    play.answers(Ok(Attempt::HeldBy { session: SessionId(2), retry_in: None }));
-    assert_eq!(play.ends(), [End::Lost(LossReason::Stolen)]);
-    assert_eq!(play.failed("inner"), ErrorKind::Lost(LossReason::Stolen));
-}
-
-#[test]
-fn what_another_session_had_before_says_nothing_of_a_lease_that_began_since() {
-    let (mut play, member) = Play::with(session(1));
-    play.waits(member, "a");
-    let (late, _) = play.claim();
-    play.now = play.now.plus(millis(1));
-    let (_, request, _) = play.attaches(member, "b", detached());
-    play.apply(Event::TakenOver { request, answer: Ok(Attempt::Granted { epoch: Some(7) }) });
-    play.granted("b");
-    play.answer(late, Ok(BUSY));
-    assert!(play.ends().is_empty());
-}
-
-#[test]
-fn news_that_came_while_a_claim_was_under_way_have_it_made_again_at_once() {
-    let (mut play, member) = Play::with(Traits { notifies: true, ..PLAIN });
-    play.waits(member, "a");
-    play.answers(Ok(BUSY));
-    let listen = play.listens();
-    let (request, _) = play.claim();
-    play.apply(Event::Notified { request: listen, notification: Notification::Freed });
-    play.answer(request, Ok(BUSY));
-    play.answers(Ok(BUSY));
-    assert!(play.claims().is_empty());
-    assert_eq!(play.state.next(), play.now.plus(millis(200)), "the safety net below the signals");
-}
-
-/// One with a place in the store's queue, told of its turn or not.
-fn has_a_place(notifies: bool) -> Play {
-    let (mut play, member) = Play::with(QUEUES);
-    play.waits(member, "a");
-    play.answers(Ok(queued(millis(100), TTL, notifies)));
-    play
+    let mut play = Play::of(QUEUES);
+    play.waits("a").claimed(1, queued(100, TTL, false)).due(2).does("claim 1 by a, claim 1 by a");
+    play.jumps(HELD_FOR - 2).claimed(1, granted(4)).does("renew 1 within 3000");
 }
 
 #[test]
 fn who_is_told_of_its_turn_does_not_ask_when_the_key_is_freed_here_also_while_its_claim_is_under_way() {
-    for (notifies, asks) in [(true, 0), (false, 1)] {
-        let mut play = has_a_place(notifies);
-        play.apply(Event::ForceReleased { key: key(), leases: Vec::new() });
-        assert_eq!(play.claims().len(), asks);
-        let mut play = has_a_place(notifies);
-        play.pass(millis(101));
-        let (request, _) = play.claim();
-        play.apply(Event::ForceReleased { key: key(), leases: Vec::new() });
-        play.answer(request, Ok(queued(millis(100), TTL, notifies)));
-        assert_eq!(play.claims().len(), asks);
+    for (notifies, asks) in [(true, ""), (false, "claim 1 by a")] {
+        let mut play = Play::of(QUEUES);
+        play.waits("a").claimed(1, queued(100, TTL, notifies));
+        let mut later = play.clone();
+        play.did.clear();
+        play.forces().does(asks);
+        later.due(2).forces().did.clear();
+        later.claimed(1, queued(100, TTL, notifies)).does(asks);
     }
+}
+
+#[test]
+fn a_caller_alone_carries_its_own_requests_and_a_dropped_guard_none() {
+    let mut play = Play::of(PLAIN);
+    play.waits("a").claimed(1, granted(2)).comes("a").does("claim 1 by a, a has guard 0");
+    play.clone().drops("a").does("ends: Released, release 1");
+    assert_eq!(play.release("a", Some("a")), GuardRelease::Sent);
+    play.does("ends: Released, release 1 by a");
+}
+
+#[test]
+fn nobody_waits_past_its_limit_for_a_first_lease_to_be_confirmed() {
+    let mut play = in_confirmation();
+    play.jumps(998).times_up("a").jumps(49).times_up("a").does("");
+    play.jumps(1).times_up("a").does("ends: Released, release 1, a: Indeterminate");
+}
+
+/// A caller out of the store's queue, whose lease nothing renews and begins with a shorter length.
+fn in_confirmation() -> Play {
+    let mut play = Play::of(QUEUES);
+    play.joins(writer("a").within(1000).with(|options| options.renew(false)));
+    play.claimed(1, queued(10, 3000, false)).due(2).claimed(1, granted(2));
+    play.does("claim 1 by a, claim 1 by a, renew 1 within 3000");
+    play
+}
+
+#[test]
+fn a_first_lease_that_is_not_confirmed_is_given_back_and_asked_for_anew() {
+    for answer in [NOT_HELD, unanswered()] {
+        let mut play = in_confirmation();
+        play.renewed(answer).does("claim failed, ends: Released, release 1");
+        play.released(1, HELD).does("claim 2 by a");
+    }
+}
+
+#[test]
+fn what_was_told_is_neither_told_again_nor_taken_back() {
+    for answer in [HELD, refused()] {
+        let mut play = Play::of(QUEUES);
+        play.waits("a").claimed(1, queued(10, 3000, false)).due(2).claimed(1, granted(2)).due(20).did.clear();
+        let limit = if answer.is_ok() { "limit 11878" } else { "" };
+        play.renewed(answer).does(limit).comes("a");
+    }
+    let mut play = Play::of(PLAIN);
+    play.joins(writer("a").within(1)).claimed(1, granted(2)).jumps(900).times_up("a");
+    play.does("claim 1 by a, a has guard 0").comes("a");
 }

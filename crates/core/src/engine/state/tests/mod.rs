@@ -2,35 +2,32 @@
 //!
 //! Each notices a mutant that neither the search nor another of them notices. A test that notices none that is new is not needed.
 
-#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+#![allow(
+    clippy::unwrap_used,
+    clippy::unnecessary_wraps,
+    reason = "a test fails by panicking, and the answers of a store are results"
+)]
 
 mod claims;
 mod engines;
-mod grants;
 mod imports;
-mod keys;
-mod late_requests;
-mod local_handoffs;
-mod lost;
-mod messages;
-mod next_waiter;
-mod one_acquire;
-mod releases;
-mod renewals;
-mod sleepers;
-mod take_overs;
-mod wait_queue;
+mod leases;
+mod line;
+mod page;
+mod sessions;
+mod signals;
 
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 use super::{
-    Action, Actions, Applying, Attach, Batch, Collected, End, Event, Granted, GuardRef, GuardRelease, Join, LeaseCell,
-    Member, Outcome, Randomness, Request, RequestId, State, Traits, WaiterId,
+    Action, Actions, Applying, Attach, Batch, Collected, Event, Granted, GuardRelease, Join, LeaseCell, Member,
+    Outcome, Randomness, Request, RequestId, State, Traits, WaiterId,
 };
 use crate::clock::Moment;
 use crate::{
-    Attempt, Claim, Error, ErrorKind, GrantRef, LeaseStatus, LockKey, LockOptions, LossReason, Mode, Notification,
-    OwnerId, Result, SessionId,
+    Attempt, Claim, Error, ErrorKind, GrantRef, LeaseStatus, LockKey, LockOptions, Mode, Notification, OwnerId, Result,
+    SessionId,
 };
 
 /// The cell of a lease knows where it began.
@@ -62,35 +59,18 @@ impl LeaseCell for Cell {
     }
 }
 
-impl Granted<Cell> {
-    fn grant(&self) -> GrantRef {
-        GrantRef { owner: self.owner, ..self.cell.grant.clone() }
-    }
-}
-
 /// Owner ids in their order, and the longest pauses.
 struct TestRandom<'a>(&'a mut u64);
 
 impl Randomness for TestRandom<'_> {
     fn owner(&mut self, _: Moment) -> OwnerId {
         *self.0 += 1;
-        OwnerId::parse_hex(&format!("{:032x}", *self.0)).unwrap()
+        owner(*self.0)
     }
 
     fn jittered(&mut self, pause: Duration) -> Duration {
         pause
     }
-}
-
-type Done = Action<&'static str, Cell>;
-
-/// Some engines that share a state, and the store by hand.
-struct Play {
-    state: State<&'static str, Cell>,
-    now: Moment,
-    owners: u64,
-    /// What is still to be looked at.
-    out: Actions<&'static str, Cell>,
 }
 
 /// As most stores are: with leases and hand-offs, and nothing else.
@@ -106,324 +86,429 @@ const PLAIN: Traits = Traits {
     handoffs: 64,
     handoff_age: Duration::from_millis(10),
 };
-
 const QUEUES: Traits = Traits { queues: true, ..PLAIN };
-
-const BUSY: Attempt = Attempt::Busy { retry_in: None };
-
-const TTL: Duration = Duration::from_secs(12);
-
-/// A place in the store's queue.
-fn queued(retry_in: Duration, lease: Duration, notifies: bool) -> Attempt {
-    Attempt::Queued { epoch_of_holder: Some(3), latest_epoch: Some(7), retry_in, notifies, lease }
-}
-
-/// A lock that another process detached.
-fn detached() -> GrantRef {
-    let owner = OwnerId::parse_hex(&"f".repeat(32)).unwrap();
-    GrantRef { key: key(), owner, mode: Mode::Exclusive, epoch: Some(7) }
-}
+const NOTIFIES: Traits = Traits { notifies: true, ..PLAIN };
+/// Nothing is passed on inside the process, and readers share nothing.
+const APART: Traits = Traits { handoffs: 0, ..PLAIN };
 
 /// As the engine of a session.
-fn session(of: u64) -> Traits {
+const fn session(of: u64) -> Traits {
     Traits { session: Some(SessionId(of)), reentrant: true, ..PLAIN }
+}
+
+/// The lease, in milliseconds, and how long it lasts on the clock of its holder.
+const TTL: u64 = 12_000;
+const HELD_FOR: u64 = 11_878;
+
+const BUSY: Result<Attempt> = Ok(Attempt::Busy { retry_in: None });
+const HELD: Result<LeaseStatus> = Ok(LeaseStatus::Held);
+const NOT_HELD: Result<LeaseStatus> = Ok(LeaseStatus::NotHeld);
+const FORCED: Result<LeaseStatus> = Ok(LeaseStatus::ForceReleased);
+
+fn granted(epoch: u64) -> Result<Attempt> {
+    Ok(Attempt::Granted { epoch: Some(epoch) })
+}
+
+/// A place in the store's queue.
+fn queued(retry_in: u64, lease: u64, notifies: bool) -> Result<Attempt> {
+    let (retry_in, lease) = (millis(retry_in), millis(lease));
+    Ok(Attempt::Queued { epoch_of_holder: Some(3), latest_epoch: Some(7), retry_in, notifies, lease })
+}
+
+fn held_by(session: u64) -> Result<Attempt> {
+    Ok(Attempt::HeldBy { session: SessionId(session), retry_in: None })
+}
+
+fn unanswered<T>() -> Result<T> {
+    Err(Error::new(ErrorKind::Indeterminate, "ask"))
+}
+
+fn refused<T>() -> Result<T> {
+    Err(Error::new(ErrorKind::Unavailable, "ask"))
+}
+
+fn owner(number: u64) -> OwnerId {
+    OwnerId::parse_hex(&format!("{number:032x}")).unwrap()
+}
+
+fn number(owner: OwnerId) -> u64 {
+    u64::from_str_radix(&owner.to_hex(), 16).unwrap()
 }
 
 fn millis(count: u64) -> Duration {
     Duration::from_millis(count)
 }
 
-fn key() -> LockKey {
-    LockKey::new("k").unwrap()
+/// A caller, who wants to hold the key alone for as long as it likes, and waits for ever, unless it says otherwise.
+#[derive(Clone)]
+struct Caller {
+    name: &'static str,
+    engine: usize,
+    key: &'static str,
+    mode: Mode,
+    options: LockOptions,
+    wait: Option<Duration>,
 }
 
-fn renewing() -> LockOptions {
-    LockOptions::new().ttl(TTL)
+fn writer(name: &'static str) -> Caller {
+    let options = LockOptions::new().ttl(millis(TTL));
+    Caller { name, engine: 0, key: "k", mode: Mode::Exclusive, options, wait: None }
 }
 
-fn lost() -> Error {
-    Error::new(ErrorKind::Indeterminate, "ask")
+fn reader(name: &'static str) -> Caller {
+    Caller { mode: Mode::Shared, ..writer(name) }
 }
 
-fn refused() -> Error {
-    Error::new(ErrorKind::Unavailable, "ask")
+impl Caller {
+    fn of(self, engine: usize) -> Self {
+        Self { engine, ..self }
+    }
+
+    fn with(self, change: impl FnOnce(LockOptions) -> LockOptions) -> Self {
+        Self { options: change(self.options), ..self }
+    }
+
+    fn within(self, wait: u64) -> Self {
+        Self { wait: Some(millis(wait)), ..self }
+    }
+}
+
+/// Some engines that share a state, and the store by hand. What the state machine does is written down in words; owners are numbers.
+#[derive(Clone)]
+struct Play {
+    state: State<&'static str, Cell>,
+    now: Moment,
+    owners: u64,
+    engines: Vec<Member>,
+    callers: BTreeMap<&'static str, WaiterId>,
+    guards: BTreeMap<&'static str, Granted<Cell>>,
+    /// What has no answer yet: what was asked, for which owner.
+    asked: Vec<(&'static str, u64, RequestId)>,
+    renewals: Vec<Batch>,
+    /// The last subscription that was asked for.
+    subscription: Option<RequestId>,
+    did: Vec<String>,
 }
 
 impl Play {
-    fn new() -> Self {
-        Self {
+    /// With an engine that is like this.
+    fn of(traits: Traits) -> Self {
+        let mut play = Self {
             state: State::new(),
             now: Moment::default().plus(Duration::from_secs(1000)),
             owners: 0,
-            out: Actions::new(),
-        }
+            engines: Vec::new(),
+            callers: BTreeMap::new(),
+            guards: BTreeMap::new(),
+            asked: Vec::new(),
+            renewals: Vec::new(),
+            subscription: None,
+            did: Vec::new(),
+        };
+        play.engine(traits);
+        play
     }
 
-    /// With an engine that is like this.
-    fn with(traits: Traits) -> (Self, Member) {
-        let mut play = Self::new();
-        let member = play.state.add(traits);
-        (play, member)
+    /// Another engine, which has the next number.
+    fn engine(&mut self, traits: Traits) -> &mut Self {
+        self.engines.push(self.state.add(traits));
+        self
     }
 
-    /// The same once more, to see what else could happen.
-    fn fork(&self) -> Self {
-        Self { state: self.state.clone(), now: self.now, owners: self.owners, out: Actions::new() }
+    /// All that was done since this was asked last.
+    #[track_caller]
+    fn does(&mut self, expected: &str) -> &mut Self {
+        assert_eq!(self.did.drain(..).collect::<Vec<_>>().join(", "), expected);
+        self
+    }
+
+    /// Nothing is ever due again.
+    #[track_caller]
+    fn is_done(&self) {
+        assert_eq!(self.state.next(), Moment::NEVER);
     }
 
     fn ask<T>(&mut self, ask: impl FnOnce(&mut State<&'static str, Cell>, Applying<'_, &'static str, Cell>) -> T) -> T {
-        let at = Applying { now: self.now, random: &mut TestRandom(&mut self.owners), out: &mut self.out };
-        let last_answer = ask(&mut self.state, at);
+        let mut out = Actions::new();
+        let at = Applying { now: self.now, random: &mut TestRandom(&mut self.owners), out: &mut out };
+        let answer = ask(&mut self.state, at);
         self.state.check(self.now).unwrap();
-        last_answer
+        for action in out {
+            let words = self.words(action);
+            self.did.push(words);
+        }
+        answer
     }
 
-    fn apply(&mut self, event: Event) {
+    fn apply(&mut self, event: Event) -> &mut Self {
         self.ask(|state, at| state.apply(at, event));
+        self
+    }
+
+    fn words(&mut self, action: Action<&'static str, Cell>) -> String {
+        let engine = |member| self.engines.iter().position(|known| *known == member).unwrap();
+        match action {
+            Action::Send { request, by, alone, .. } => {
+                let asked = self.request(request);
+                if alone { format!("{asked} by {}", by.unwrap()) } else { asked }
+            }
+            Action::Detached(who) => format!("{who} is detached"),
+            Action::Wake(who, Outcome::Granted(granted)) => {
+                let words = format!("{who} has guard {}", granted.number);
+                self.guards.insert(who, granted);
+                words
+            }
+            Action::Wake(who, Outcome::Busy(busy)) => match busy.remaining {
+                Some(left) => format!("{who}: busy for {}", left.as_millis()),
+                None => format!("{who}: busy"),
+            },
+            Action::Wake(who, Outcome::Failed(error)) => format!("{who}: {:?}", error.kind()),
+            Action::Wake(who, Outcome::Called) => format!("{who} is called"),
+            Action::Limit(_, limit) => format!("limit {}", limit.since(self.now).as_millis()),
+            Action::End { end, .. } => format!("ends: {end:?}"),
+            Action::HandedOff => "handed off".to_owned(),
+            Action::AttemptFailed(..) => "claim failed".to_owned(),
+            Action::ReleaseFailed(..) => "release failed".to_owned(),
+            Action::Unsubscribe(_) => "unsubscribe".to_owned(),
+            Action::Keep(member) => format!("keep {}", engine(member)),
+            Action::Idle(member) => format!("idle {}", engine(member)),
+        }
+    }
+
+    fn request(&mut self, request: Request) -> String {
+        let (what, owner, id) = match request {
+            Request::Claim(id, claim) => {
+                let last = if claim.waits { "" } else { "last " };
+                let without = claim.lost.map_or_else(String::new, |epoch| format!(" that lost {epoch}"));
+                let owner = number(claim.owner);
+                self.asked.push(("claim", owner, id));
+                return format!("{last}claim {owner}{without}");
+            }
+            Request::Renew(batch) => {
+                let words = format!("renew {} within {}", batch.leases.len(), batch.within.as_millis());
+                self.renewals.push(batch);
+                return words;
+            }
+            Request::Subscribe(id, _) => {
+                self.subscription = Some(id);
+                return "subscribe".to_owned();
+            }
+            Request::Release(id, grant) => ("release", number(grant.owner), id),
+            Request::TakeOver(id, _, new, _) => ("take over", number(new), id),
+            Request::Downgrade(id, writer, claim) => {
+                let Claim { label, reason, ttl, waits, .. } = &claim;
+                assert_eq!((label.as_deref(), reason.as_deref()), (Some("me"), Some("because")));
+                assert_eq!((claim.mode, *ttl, *waits), (Mode::Shared, millis(TTL), false));
+                assert_eq!(writer.mode, Mode::Exclusive);
+                ("downgrade", number(claim.owner), id)
+            }
+        };
+        self.asked.push((what, owner, id));
+        format!("{what} {owner}")
     }
 
     /// Lets time pass, and looks at what is due by then.
-    fn pass(&mut self, time: Duration) {
-        let end = self.now.plus(time);
+    fn passes(&mut self, time: u64) -> &mut Self {
+        let end = self.now.plus(millis(time));
         while self.state.next() <= end {
             self.now = self.now.max(self.state.next());
             self.apply(Event::Tick);
         }
         self.now = end;
+        self
     }
 
-    fn join(&mut self, member: Member, who: &'static str, options: LockOptions, limit: Moment) -> WaiterId {
-        self.join_in(member, who, Mode::Exclusive, options, limit)
+    /// Lets time pass until something is done, which is after so long.
+    #[track_caller]
+    fn due(&mut self, after: u64) -> &mut Self {
+        let (began, before) = (self.now, self.did.len());
+        while self.did.len() == before {
+            assert!(self.state.next() < Moment::NEVER, "nothing is due");
+            self.now = self.now.max(self.state.next());
+            self.apply(Event::Tick);
+        }
+        assert_eq!(self.now.since(began), millis(after));
+        self
     }
 
-    fn join_in(
-        &mut self,
-        member: Member,
-        handle: &'static str,
-        mode: Mode,
-        options: LockOptions,
-        limit: Moment,
-    ) -> WaiterId {
-        let join = Join { member, key: key(), mode, options, limit, handle };
-        self.ask(|state, at| state.join(at, join)).0
+    /// Lets time pass in which the process stands still.
+    fn jumps(&mut self, time: u64) -> &mut Self {
+        self.now = self.now.plus(millis(time));
+        self
     }
 
-    /// One who waits for ever.
-    fn waits(&mut self, member: Member, who: &'static str) -> WaiterId {
-        self.join(member, who, renewing(), Moment::NEVER)
+    fn joining(&self, caller: Caller) -> Join<&'static str> {
+        let Caller { name: handle, engine, key, mode, options, wait } = caller;
+        let limit = wait.map_or(Moment::NEVER, |wait| self.now.plus(wait));
+        Join { member: self.engines[engine], key: LockKey::new(key).unwrap(), mode, options, limit, handle }
     }
 
-    /// A reader who waits for ever.
-    fn reads(&mut self, member: Member, who: &'static str) -> WaiterId {
-        self.join_in(member, who, Mode::Shared, renewing(), Moment::NEVER)
+    /// Whether it stands behind others.
+    fn join(&mut self, caller: Caller) -> bool {
+        let join = self.joining(caller);
+        let name = join.handle;
+        let (id, behind) = self.ask(|state, at| state.join(at, join));
+        self.callers.insert(name, id);
+        behind
     }
 
-    /// One who is told at once, and comes for it at once.
-    fn holds(&mut self, member: Member, who: &'static str, epoch: u64) -> Granted<Cell> {
-        self.holds_in(member, who, Mode::Exclusive, renewing(), epoch)
+    fn joins(&mut self, caller: Caller) -> &mut Self {
+        self.join(caller);
+        self
     }
 
-    fn holds_in(
-        &mut self,
-        member: Member,
-        who: &'static str,
-        mode: Mode,
-        options: LockOptions,
-        epoch: u64,
-    ) -> Granted<Cell> {
-        let id = self.join_in(member, who, mode, options, Moment::NEVER);
-        self.grants(epoch);
-        self.comes(id, who)
+    fn waits(&mut self, name: &'static str) -> &mut Self {
+        self.joins(writer(name))
     }
 
-    /// The caller is told that it has the lock, and comes for it.
-    fn comes(&mut self, id: WaiterId, who: &'static str) -> Granted<Cell> {
-        let granted = self.granted(who);
-        assert_eq!(self.collect(id, &granted), Collected::Yes);
-        granted
+    fn reads(&mut self, name: &'static str) -> &mut Self {
+        self.joins(reader(name))
     }
 
-    /// One who asks for a detached lock: the request, and the new owner.
-    fn attaches(&mut self, member: Member, who: &'static str, grant: GrantRef) -> (WaiterId, RequestId, OwnerId) {
-        let (mode, options, limit) = (Mode::Exclusive, renewing(), self.now);
-        let join = Join { member, key: key(), mode, options, limit, handle: who };
+    fn tries(&mut self, name: &'static str) -> &mut Self {
+        self.joins(writer(name).within(0))
+    }
+
+    /// One that is granted the key with this epoch, and comes for it. What was done until then is not looked at.
+    fn holds(&mut self, caller: Caller, epoch: u64) -> &mut Self {
+        let name = caller.name;
+        self.joins(caller);
+        self.claimed(self.owners, granted(epoch)).comes(name).did.clear();
+        self
+    }
+
+    /// One that asks for a lock which another process detached.
+    fn attaches(&mut self, name: &'static str) -> &mut Self {
+        let join = self.joining(writer(name).within(0));
+        let grant = GrantRef { key: join.key.clone(), owner: owner(0xf), mode: Mode::Exclusive, epoch: Some(7) };
         let id = self.ask(|state, at| state.attach(at, Attach { join, grant, number: 3 }));
-        let (request, owner) = self.one("a lock to be taken over", |action| match action {
-            Action::Send { request: Request::TakeOver(request, _, owner, _), .. } => Some((*request, *owner)),
-            _ => None,
-        });
-        (id, request, owner)
+        self.callers.insert(name, id);
+        self
     }
 
-    /// The store answers the only claim.
-    fn answers(&mut self, answer: Result<Attempt>) {
-        let (request, _) = self.claim();
-        self.answer(request, answer);
+    /// The writer goes on as a reader.
+    fn downgrades(&mut self, name: &'static str) -> &mut Self {
+        let join = self.joining(reader(name).within(0).with(|options| options.label("me").reason("because")));
+        let guard = self.guards[name].guard;
+        let id = self.ask(|state, at| state.downgrade(at, &guard, join)).unwrap();
+        self.callers.insert(name, id);
+        self
     }
 
-    /// The store grants the only claim.
-    fn grants(&mut self, epoch: u64) {
-        self.answers(Ok(Attempt::Granted { epoch: Some(epoch) }));
+    fn collects(&mut self, name: &'static str) -> Collected {
+        let (id, guard) = (self.callers[name], self.guards[name].guard);
+        self.ask(|state, _| state.collect(id, &guard))
     }
 
-    /// The store carries the only release out.
-    fn frees(&mut self) {
-        let (request, _) = self.release();
-        self.released(request, Ok(LeaseStatus::Held));
+    /// The caller comes for the guard that it was told of.
+    #[track_caller]
+    fn comes(&mut self, name: &'static str) -> &mut Self {
+        assert_eq!(self.collects(name), Collected::Yes);
+        self
     }
 
-    /// The subscription that is asked for.
-    fn subscribe(&mut self) -> RequestId {
-        self.one("a subscription", |action| match action {
-            Action::Send { request: Request::Subscribe(request, _), .. } => Some(*request),
-            _ => None,
-        })
-    }
-
-    /// It begins.
-    fn listens(&mut self) -> RequestId {
-        let request = self.subscribe();
-        self.apply(Event::Subscribed { request, begun: true });
-        request
-    }
-
-    /// All leases of the key are released by force.
-    fn forces(&mut self) {
-        let leases = self.state.leases(&key(), None);
-        self.apply(Event::ForceReleased { key: key(), leases });
-    }
-
-    /// The only thing of this kind that was done, which is looked at with this.
-    fn one<T>(&mut self, what: &str, find: impl Fn(&Done) -> Option<T>) -> T {
-        let mut found = self.all(find);
-        assert_eq!(found.len(), 1, "{what}, beside {:#?}", self.out);
-        found.remove(0)
-    }
-
-    fn all<T>(&mut self, find: impl Fn(&Done) -> Option<T>) -> Vec<T> {
-        let (mut found, mut rest) = (Vec::new(), Actions::new());
-        for action in self.out.drain(..) {
-            match find(&action) {
-                Some(it) => found.push(it),
-                None => rest.push(action),
-            }
-        }
-        self.out = rest;
-        found
-    }
-
-    fn claims(&mut self) -> Vec<(RequestId, Claim)> {
-        self.all(|action| match action {
-            Action::Send { request: Request::Claim(id, claim), .. } => Some((*id, claim.clone())),
-            _ => None,
-        })
-    }
-
-    fn claim(&mut self) -> (RequestId, Claim) {
-        let mut claims = self.claims();
-        assert_eq!(claims.len(), 1, "one claim, and not {claims:?}");
-        claims.remove(0)
-    }
-
-    fn releases(&mut self) -> Vec<(RequestId, GrantRef)> {
-        self.all(|action| match action {
-            Action::Send { request: Request::Release(id, grant), .. } => Some((*id, grant.clone())),
-            _ => None,
-        })
-    }
-
-    fn release(&mut self) -> (RequestId, GrantRef) {
-        let mut releases = self.releases();
-        assert_eq!(releases.len(), 1, "one release, and not {releases:?}");
-        releases.remove(0)
-    }
-
-    fn renewals(&mut self) -> Vec<Batch> {
-        self.all(|action| match action {
-            Action::Send { request: Request::Renew(batch), .. } => Some(batch.clone()),
-            _ => None,
-        })
-    }
-
-    /// What this caller was told, if it was.
-    fn outcome(&mut self, who: &'static str) -> Option<Outcome<Cell>> {
-        let mut told = self.all(|action| match action {
-            Action::Wake(handle, outcome) if *handle == who => Some(outcome.clone()),
-            _ => None,
-        });
-        assert!(told.len() < 2, "{who} was told twice: {told:?}");
-        told.pop()
-    }
-
-    fn granted(&mut self, who: &'static str) -> Granted<Cell> {
-        match self.outcome(who) {
-            Some(Outcome::Granted(granted)) => granted,
-            other => panic!("{who} was told {other:?}"),
-        }
-    }
-
-    /// How leases ended.
-    fn ends(&mut self) -> Vec<End> {
-        self.all(|action| match action {
-            Action::End { end, .. } => Some(*end),
-            _ => None,
-        })
-    }
-
-    /// The kind of failure that this caller was told.
-    fn failed(&mut self, who: &'static str) -> ErrorKind {
-        match self.outcome(who) {
-            Some(Outcome::Failed(error)) => error.kind(),
-            other => panic!("{who} was told {other:?}"),
-        }
-    }
-
-    /// Whose requests others depend on from now on.
-    fn detached(&mut self) -> Vec<&'static str> {
-        self.all(|action| match action {
-            Action::Detached(who) => Some(*who),
-            _ => None,
-        })
-    }
-
-    fn limits(&mut self) -> Vec<Moment> {
-        self.all(|action| match action {
-            Action::Limit(_, limit) => Some(*limit),
-            _ => None,
-        })
-    }
-
-    /// Comes for what it was told.
-    fn collect(&mut self, id: WaiterId, granted: &Granted<Cell>) -> Collected {
-        self.ask(|state, _| state.collect(id, &granted.guard))
-    }
-
-    /// Those who were called, and answer nothing yet.
-    fn called(&mut self) -> Vec<&'static str> {
-        self.all(|action| match action {
-            Action::Wake(who, Outcome::Called) => Some(*who),
-            _ => None,
-        })
+    fn leaves(&mut self, name: &'static str) -> &mut Self {
+        self.apply(Event::Leave(key(), self.callers[name]))
     }
 
     /// The task of this caller is polled.
-    fn polled(&mut self, id: WaiterId) {
-        self.apply(Event::Polled(key(), id));
+    fn polled(&mut self, name: &'static str) -> &mut Self {
+        self.apply(Event::Polled(key(), self.callers[name]))
     }
 
-    fn answer(&mut self, request: RequestId, answer: Result<Attempt>) {
-        self.apply(Event::Answered { request, answer });
+    /// The wait of this caller is over.
+    fn times_up(&mut self, name: &'static str) -> &mut Self {
+        self.apply(Event::TimesUp(key(), self.callers[name]))
     }
 
-    fn grant(&mut self, request: RequestId, epoch: u64) {
-        self.answer(request, Ok(Attempt::Granted { epoch: Some(epoch) }));
-    }
-
-    fn released(&mut self, request: RequestId, answer: Result<LeaseStatus>) {
-        self.apply(Event::Released { request, answer });
-    }
-
-    fn release_guard(&mut self, guard: GuardRef, by: Option<&'static str>) -> GuardRelease {
+    fn release(&mut self, name: &'static str, by: Option<&'static str>) -> GuardRelease {
+        let guard = self.guards[name].guard;
         self.ask(|state, at| state.release_guard(at, &guard, by))
     }
+
+    fn drops(&mut self, name: &'static str) -> &mut Self {
+        self.release(name, None);
+        self
+    }
+
+    fn closes(&mut self, engine: usize) -> &mut Self {
+        self.apply(Event::Close(self.engines[engine]))
+    }
+
+    fn abandons(&mut self, engine: usize) -> &mut Self {
+        self.apply(Event::Abandon(self.engines[engine]))
+    }
+
+    fn removes(&mut self, engine: usize) -> &mut Self {
+        self.state.remove(self.engines[engine]);
+        self
+    }
+
+    fn is_idle(&self, engine: usize) -> bool {
+        self.state.is_idle(self.engines[engine])
+    }
+
+    /// All leases of the key are released by force.
+    fn forces(&mut self) -> &mut Self {
+        let leases = self.state.leases(&key(), None);
+        self.apply(Event::ForceReleased { key: key(), leases })
+    }
+
+    /// The oldest request of this kind for this owner is answered.
+    #[track_caller]
+    fn answered(&mut self, what: &str, owner: u64) -> RequestId {
+        let index = self.asked.iter().position(|(asked, of, _)| (*asked, *of) == (what, owner));
+        self.asked.remove(index.unwrap_or_else(|| panic!("no {what} {owner} beside {:?}", self.did))).2
+    }
+
+    #[track_caller]
+    fn claimed(&mut self, owner: u64, answer: Result<Attempt>) -> &mut Self {
+        let request = self.answered("claim", owner);
+        self.apply(Event::Answered { request, answer })
+    }
+
+    /// The answer to the last claim comes before those to claims before it.
+    #[track_caller]
+    fn claimed_last(&mut self, owner: u64, answer: Result<Attempt>) -> &mut Self {
+        let last = self.asked.pop().unwrap();
+        self.asked.insert(0, last);
+        self.claimed(owner, answer)
+    }
+
+    #[track_caller]
+    fn released(&mut self, owner: u64, answer: Result<LeaseStatus>) -> &mut Self {
+        let request = self.answered("release", owner);
+        self.apply(Event::Released { request, answer })
+    }
+
+    #[track_caller]
+    fn taken_over(&mut self, what: &str, owner: u64, answer: Result<Attempt>) -> &mut Self {
+        let request = self.answered(what, owner);
+        self.apply(Event::TakenOver { request, answer })
+    }
+
+    /// The oldest renewal is answered.
+    #[track_caller]
+    fn renewed(&mut self, answer: Result<LeaseStatus>) -> &mut Self {
+        let batch = self.renewals.remove(0);
+        self.apply(Event::Renewed(batch, vec![answer]))
+    }
+
+    /// The subscription begins.
+    fn subscribed(&mut self) -> &mut Self {
+        self.apply(Event::Subscribed { request: self.subscription.unwrap(), begun: true })
+    }
+
+    fn notified(&mut self, notification: Notification) -> &mut Self {
+        self.apply(Event::Notified { request: self.subscription.unwrap(), notification })
+    }
+
+    /// The store tells of a grant.
+    fn told(&mut self, of: u64, epoch: u64) -> &mut Self {
+        self.notified(Notification::Granted { owner: owner(of), epoch: Some(epoch) })
+    }
+}
+
+fn key() -> LockKey {
+    LockKey::new("k").unwrap()
 }
