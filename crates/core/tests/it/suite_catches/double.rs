@@ -1,110 +1,98 @@
-//! A backend on the memory of this process in which one step is replaced.
+//! A backend on the memory of this process in which some steps are replaced.
 
+use std::collections::{BTreeMap, HashSet};
 use std::fmt;
-use std::sync::Arc;
+use std::future::ready;
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use async_trait::async_trait;
 use futures::future::BoxFuture;
 use leasehold_core::conformance::{Fixture, Shareable, Subject, TestClient};
 use leasehold_core::{
-    Attempt, Backend, Capabilities, Claim, Clock, Cursor, GrantRef, Holders, LeaseStatus, LocalHandoff, LockKey,
-    MemoryBackend, Notifications, OwnerId, Page, Renewal, Result, SharedBackend, Subscription,
+    Attempt, Backend, Capabilities, Claim, Clock, Cursor, GrantRef, Holder, Holders, LeaseStatus, LocalHandoff,
+    LockKey, MemoryBackend, Notifications, OwnerId, Page, Renewal, Result, SharedBackend, Subscription,
 };
 
 /// One client of the store.
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 pub(crate) struct Client {
     pub(crate) store: MemoryBackend,
     /// What this client believes the time to be.
     pub(crate) clock: Clock,
+    namespace: String,
+    history: Arc<Mutex<History>>,
+}
+
+/// What all clients were granted, by key and in this order, and what they have released.
+#[derive(Default)]
+struct History {
+    granted: BTreeMap<LockKey, Vec<GrantRef>>,
+    released: HashSet<OwnerId>,
 }
 
 impl Client {
-    pub(crate) async fn renew(&self, renewals: &[Renewal]) -> Vec<Result<LeaseStatus>> {
-        self.store.renew(renewals, Duration::from_secs(10)).await
+    fn new() -> Self {
+        let (store, clock) = (MemoryBackend::new(Clock::system()), Clock::system());
+        Self { store, clock, namespace: String::new(), history: Arc::default() }
+    }
+
+    /// Its namespace joined with this key.
+    pub(crate) fn flat(&self, joint: &str, key: &LockKey) -> Result<LockKey> {
+        LockKey::new(format!("{}{joint}{}", self.namespace, key.as_str()))
+    }
+
+    pub(crate) fn granted(&self, key: &LockKey) -> Vec<GrantRef> {
+        self.history.lock().unwrap().granted.get(key).cloned().unwrap_or_default()
+    }
+
+    pub(crate) fn was_granted(&self, claim: &Claim) -> bool {
+        self.granted(&claim.key).iter().any(|grant| grant.owner == claim.owner)
+    }
+
+    /// All keys that ever were granted, in their order.
+    pub(crate) fn keys(&self) -> Vec<LockKey> {
+        self.history.lock().unwrap().granted.keys().cloned().collect()
+    }
+
+    pub(crate) fn has_released(&self, grant: &GrantRef) -> bool {
+        self.history.lock().unwrap().released.contains(&grant.owner)
+    }
+
+    pub(crate) async fn claim(&self, claim: &Claim) -> Result<Attempt> {
+        let attempt = self.store.try_acquire(claim).await?;
+        if let Attempt::Granted { epoch } = attempt {
+            let mut history = self.history.lock().unwrap();
+            history.granted.entry(claim.key.clone()).or_default().push(claim.grant(epoch));
+        }
+        Ok(attempt)
     }
 
     /// The answer to a claim, once its epoch would not be ahead of the clock.
     pub(crate) async fn claim_in_time(&self, claim: &Claim) -> Result<Attempt> {
         loop {
-            match self.store.try_acquire(claim).await {
+            match self.claim(claim).await {
                 Ok(Attempt::AHEAD_OF_THE_CLOCK) => tokio::time::sleep(Duration::from_millis(1)).await,
                 answer => return answer,
             }
         }
     }
-}
 
-/// What is broken: the steps that are not those of the store. One is shared by all clients, and so may remember.
-#[async_trait]
-pub(crate) trait Double: Send + Sync + 'static {
-    /// What is claimed, where that of the store is `own`.
-    fn claims(&self, own: Capabilities) -> Capabilities {
-        own
+    pub(crate) async fn renew(&self, renewals: &[Renewal]) -> Vec<Result<LeaseStatus>> {
+        self.store.renew(renewals, Duration::from_secs(10)).await
     }
 
-    async fn try_acquire(&self, client: &Client, claim: &Claim) -> Result<Attempt> {
-        client.store.try_acquire(claim).await
+    pub(crate) async fn release(&self, grant: &GrantRef) -> Result<LeaseStatus> {
+        self.history.lock().unwrap().released.insert(grant.owner);
+        self.store.release(grant).await
     }
 
-    async fn renew(&self, client: &Client, renewals: &[Renewal]) -> Vec<Result<LeaseStatus>> {
-        client.renew(renewals).await
-    }
-
-    async fn release(&self, client: &Client, grant: &GrantRef) -> Result<LeaseStatus> {
-        client.store.release(grant).await
-    }
-
-    async fn take_over(&self, client: &Client, grant: &GrantRef, new: OwnerId, ttl: Duration) -> Result<LeaseStatus> {
-        client.store.take_over(grant, new, ttl).await
-    }
-
-    async fn downgrade(&self, client: &Client, writer: &GrantRef, claim: &Claim) -> Result<Attempt> {
-        client.store.downgrade(writer, claim).await
-    }
-
-    async fn inspect(&self, client: &Client, key: &LockKey) -> Result<Holders> {
-        client.store.inspect(key).await
-    }
-
-    async fn list(&self, client: &Client, prefix: &str, after: Option<&Cursor>) -> Result<Page> {
-        client.store.list(prefix, after).await
-    }
-
-    async fn force_release(&self, client: &Client, key: &LockKey, only: Option<u64>) -> Result<Holders> {
-        client.store.force_release(key, only).await
-    }
-
-    /// Whether the store can be asked for this step at all.
-    fn answers(&self, step: &str) -> Result<()> {
-        let _ = step;
-        Ok(())
-    }
-
-    fn signals(&self) -> bool {
-        true
-    }
-
-    async fn subscribe(&self, client: &Client, key: &LockKey) -> Result<Box<dyn Subscription>> {
-        client.store.subscribe(key).await
-    }
-
-    fn namespace(&self, namespace: &str) -> String {
-        namespace.to_owned()
-    }
-
-    /// What the client's program uses.
-    fn client(&self, client: TestClient) -> TestClient {
-        client
+    pub(crate) async fn holders(&self, key: &LockKey) -> Result<Vec<Holder>> {
+        Ok(self.store.inspect(key).await?.holders)
     }
 }
 
-/// Breaks nothing.
-pub(crate) struct Sound;
-impl Double for Sound {}
-
-/// An async function in the place of a step.
+/// An async function in the place of a step, with what it remembers if it does.
 pub(crate) trait Step<Asked, Answer>: Send + Sync + 'static {
     fn take(&self, client: &Client, asked: Asked) -> BoxFuture<'static, Answer>;
 }
@@ -119,89 +107,140 @@ where
     }
 }
 
-// Doubles that break one step, and remember nothing.
-
-pub(crate) struct Claims<S>(pub(crate) S);
-#[async_trait]
-impl<S: Step<Claim, Result<Attempt>>> Double for Claims<S> {
-    async fn try_acquire(&self, client: &Client, claim: &Claim) -> Result<Attempt> {
-        self.0.take(client, claim.clone()).await
-    }
+/// A method of what is remembered.
+pub(crate) fn of<T, F, A, Asked, Answer>(it: &Arc<T>, step: F) -> impl Step<Asked, Answer> + use<T, F, A, Asked, Answer>
+where
+    T: Send + Sync + 'static,
+    F: Fn(Arc<T>, Client, Asked) -> A + Send + Sync + 'static,
+    A: Future<Output = Answer> + Send + 'static,
+{
+    let it = Arc::clone(it);
+    move |client: Client, asked: Asked| step(Arc::clone(&it), client, asked)
 }
 
-pub(crate) struct Renews<S>(pub(crate) S);
-#[async_trait]
-impl<S: Step<Vec<Renewal>, Vec<Result<LeaseStatus>>>> Double for Renews<S> {
-    async fn renew(&self, client: &Client, renewals: &[Renewal]) -> Vec<Result<LeaseStatus>> {
-        self.0.take(client, renewals.to_vec()).await
-    }
+/// The same of one that waits for nothing.
+pub(crate) fn of_sync<T, Asked, Answer>(
+    it: &Arc<T>,
+    step: fn(&T, &Client, &Asked) -> Answer,
+) -> impl Step<Asked, Answer> + use<T, Asked, Answer>
+where
+    T: Send + Sync + 'static,
+    Asked: 'static,
+    Answer: Send + 'static,
+{
+    of(it, move |it: Arc<T>, client: Client, asked: Asked| ready(step(&it, &client, &asked)))
 }
 
-pub(crate) struct Releases<S>(pub(crate) S);
-#[async_trait]
-impl<S: Step<GrantRef, Result<LeaseStatus>>> Double for Releases<S> {
-    async fn release(&self, client: &Client, grant: &GrantRef) -> Result<LeaseStatus> {
-        self.0.take(client, grant.clone()).await
-    }
-}
+type Replaced<Asked, Answer> = Box<dyn Step<Asked, Answer>>;
 
 /// The grant, its new owner and the lease.
 pub(crate) type TakeOver = (GrantRef, OwnerId, Duration);
+/// The writer, and what it is to become.
+pub(crate) type Downgrade = (GrantRef, Claim);
+/// The prefix, and the page before.
+pub(crate) type Listing = (String, Option<Cursor>);
+/// The key, and the epoch of the grant that is meant.
+pub(crate) type Force = (LockKey, Option<u64>);
 
-pub(crate) struct TakesOver<S>(pub(crate) S);
-#[async_trait]
-impl<S: Step<TakeOver, Result<LeaseStatus>>> Double for TakesOver<S> {
-    async fn take_over(&self, client: &Client, grant: &GrantRef, new: OwnerId, ttl: Duration) -> Result<LeaseStatus> {
-        self.0.take(client, (grant.clone(), new, ttl)).await
+/// The steps of a store, of which some are broken. All clients share them.
+pub(crate) struct Double {
+    pub(crate) capabilities: fn(Capabilities) -> Capabilities,
+    pub(crate) claims: Replaced<Claim, Result<Attempt>>,
+    pub(crate) renews: Replaced<Vec<Renewal>, Vec<Result<LeaseStatus>>>,
+    pub(crate) releases: Replaced<GrantRef, Result<LeaseStatus>>,
+    pub(crate) takes_over: Replaced<TakeOver, Result<LeaseStatus>>,
+    pub(crate) downgrades: Replaced<Downgrade, Result<Attempt>>,
+    pub(crate) inspects: Replaced<LockKey, Result<Holders>>,
+    pub(crate) lists: Replaced<Listing, Result<Page>>,
+    pub(crate) forces: Replaced<Force, Result<Holders>>,
+    pub(crate) signals: bool,
+    pub(crate) subscribes: Replaced<LockKey, Result<Box<dyn Subscription>>>,
+    pub(crate) namespace: fn(&str) -> String,
+    /// What the client's program uses.
+    pub(crate) client: Box<dyn Fn(TestClient) -> TestClient + Send + Sync>,
+}
+
+impl Double {
+    /// Breaks nothing.
+    pub(crate) fn sound() -> Self {
+        Self {
+            capabilities: |own| own,
+            claims: Box::new(async |client: Client, claim: Claim| client.claim(&claim).await),
+            renews: Box::new(async |client: Client, renewals: Vec<Renewal>| client.renew(&renewals).await),
+            releases: Box::new(async |client: Client, grant: GrantRef| client.release(&grant).await),
+            takes_over: Box::new(async |client: Client, (grant, new, ttl): TakeOver| {
+                client.store.take_over(&grant, new, ttl).await
+            }),
+            downgrades: Box::new(async |client: Client, (writer, claim): Downgrade| {
+                client.store.downgrade(&writer, &claim).await
+            }),
+            inspects: Box::new(async |client: Client, key: LockKey| client.store.inspect(&key).await),
+            lists: Box::new(async |client: Client, (prefix, after): Listing| {
+                client.store.list(&prefix, after.as_ref()).await
+            }),
+            forces: Box::new(async |client: Client, (key, only): Force| client.store.force_release(&key, only).await),
+            signals: true,
+            subscribes: Box::new(async |client: Client, key: LockKey| client.store.subscribe(&key).await),
+            namespace: str::to_owned,
+            client: Box::new(|client| client),
+        }
     }
 }
 
-pub(crate) struct Downgrades<S>(pub(crate) S);
-#[async_trait]
-impl<S: Step<(GrantRef, Claim), Result<Attempt>>> Double for Downgrades<S> {
-    async fn downgrade(&self, client: &Client, writer: &GrantRef, claim: &Claim) -> Result<Attempt> {
-        self.0.take(client, (writer.clone(), claim.clone())).await
-    }
+// Doubles that break one step.
+
+pub(crate) fn claims(step: impl Step<Claim, Result<Attempt>>) -> Double {
+    Double { claims: Box::new(step), ..Double::sound() }
 }
 
-/// What becomes of the answer of the store.
-pub(crate) struct Inspects(pub(crate) fn(&mut Holders));
-#[async_trait]
-impl Double for Inspects {
-    async fn inspect(&self, client: &Client, key: &LockKey) -> Result<Holders> {
-        let mut seen = client.store.inspect(key).await?;
-        self.0(&mut seen);
+pub(crate) fn renews(step: impl Step<Vec<Renewal>, Vec<Result<LeaseStatus>>>) -> Double {
+    Double { renews: Box::new(step), ..Double::sound() }
+}
+
+pub(crate) fn releases(step: impl Step<GrantRef, Result<LeaseStatus>>) -> Double {
+    Double { releases: Box::new(step), ..Double::sound() }
+}
+
+pub(crate) fn takes_over(step: impl Step<TakeOver, Result<LeaseStatus>>) -> Double {
+    Double { takes_over: Box::new(step), ..Double::sound() }
+}
+
+pub(crate) fn downgrades(step: impl Step<Downgrade, Result<Attempt>>) -> Double {
+    Double { downgrades: Box::new(step), ..Double::sound() }
+}
+
+pub(crate) fn inspects(step: impl Step<LockKey, Result<Holders>>) -> Double {
+    Double { inspects: Box::new(step), ..Double::sound() }
+}
+
+pub(crate) fn lists(step: impl Step<Listing, Result<Page>>) -> Double {
+    Double { lists: Box::new(step), ..Double::sound() }
+}
+
+pub(crate) fn forces(step: impl Step<Force, Result<Holders>>) -> Double {
+    Double { forces: Box::new(step), ..Double::sound() }
+}
+
+/// A double that shows something else than the store does.
+pub(crate) fn shows(change: fn(&mut Holders)) -> Double {
+    inspects(move |client: Client, key: LockKey| async move {
+        let mut seen = client.store.inspect(&key).await?;
+        change(&mut seen);
         Ok(seen)
-    }
-}
-
-pub(crate) struct Lists<S>(pub(crate) S);
-#[async_trait]
-impl<S: Step<(String, Option<Cursor>), Result<Page>>> Double for Lists<S> {
-    async fn list(&self, client: &Client, prefix: &str, after: Option<&Cursor>) -> Result<Page> {
-        self.0.take(client, (prefix.to_owned(), after.cloned())).await
-    }
-}
-
-pub(crate) struct Forces<S>(pub(crate) S);
-#[async_trait]
-impl<S: Step<(LockKey, Option<u64>), Result<Holders>>> Double for Forces<S> {
-    async fn force_release(&self, client: &Client, key: &LockKey, only: Option<u64>) -> Result<Holders> {
-        self.0.take(client, (key.clone(), only)).await
-    }
+    })
 }
 
 /// A double that claims something else than what it is asked for.
-pub(crate) fn asks(change: fn(&mut Claim)) -> impl Double {
-    Claims(move |client: Client, mut claim: Claim| async move {
+pub(crate) fn asks(change: fn(&mut Claim)) -> Double {
+    claims(move |client: Client, mut claim: Claim| async move {
         change(&mut claim);
-        client.store.try_acquire(&claim).await
+        client.claim(&claim).await
     })
 }
 
 /// A double that renews for something else than what it is asked for.
-pub(crate) fn renews_for(change: fn(&mut Renewal)) -> impl Double {
-    Renews(move |client: Client, mut renewals: Vec<Renewal>| async move {
+pub(crate) fn renews_for(change: fn(&mut Renewal)) -> Double {
+    renews(move |client: Client, mut renewals: Vec<Renewal>| async move {
         renewals.iter_mut().for_each(change);
         client.renew(&renewals).await
     })
@@ -210,72 +249,61 @@ pub(crate) fn renews_for(change: fn(&mut Renewal)) -> impl Double {
 #[derive(Clone)]
 pub(crate) struct Broken {
     client: Client,
-    double: Arc<dyn Double>,
+    double: Arc<Double>,
 }
 
 impl Broken {
-    pub(crate) fn new(double: Box<dyn Double>) -> Self {
-        let client = Client { store: MemoryBackend::new(Clock::system()), clock: Clock::system() };
-        Self { client, double: double.into() }
+    pub(crate) fn new(double: Double) -> Self {
+        Self { client: Client::new(), double: Arc::new(double) }
     }
 }
 
 impl fmt::Debug for Broken {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_tuple("Broken").field(&self.client).finish()
+        f.debug_tuple("Broken").field(&self.client.store).finish()
     }
 }
 
 #[async_trait]
 impl Backend for Broken {
     fn capabilities(&self) -> Capabilities {
-        self.double.claims(self.client.store.capabilities())
+        (self.double.capabilities)(self.client.store.capabilities())
     }
 
     async fn try_acquire(&self, claim: &Claim) -> Result<Attempt> {
-        self.double.answers("try_acquire")?;
-        self.double.try_acquire(&self.client, claim).await
+        self.double.claims.take(&self.client, claim.clone()).await
     }
 
     async fn renew(&self, renewals: &[Renewal], _within: Duration) -> Vec<Result<LeaseStatus>> {
-        match self.double.answers("renew") {
-            Ok(()) => self.double.renew(&self.client, renewals).await,
-            Err(refused) => renewals.iter().map(|_| Err(refused.clone())).collect(),
-        }
+        self.double.renews.take(&self.client, renewals.to_vec()).await
     }
 
     async fn release(&self, grant: &GrantRef) -> Result<LeaseStatus> {
-        self.double.answers("release")?;
-        self.double.release(&self.client, grant).await
+        self.double.releases.take(&self.client, grant.clone()).await
     }
 
     async fn take_over(&self, grant: &GrantRef, new_owner: OwnerId, ttl: Duration) -> Result<LeaseStatus> {
-        self.double.answers("take_over")?;
-        self.double.take_over(&self.client, grant, new_owner, ttl).await
+        self.double.takes_over.take(&self.client, (grant.clone(), new_owner, ttl)).await
     }
 
     async fn downgrade(&self, writer: &GrantRef, claim: &Claim) -> Result<Attempt> {
-        self.double.answers("downgrade")?;
-        self.double.downgrade(&self.client, writer, claim).await
+        self.double.downgrades.take(&self.client, (writer.clone(), claim.clone())).await
     }
 
     async fn inspect(&self, key: &LockKey) -> Result<Holders> {
-        self.double.answers("inspect")?;
-        self.double.inspect(&self.client, key).await
+        self.double.inspects.take(&self.client, key.clone()).await
     }
 
     async fn list(&self, prefix: &str, after: Option<&Cursor>) -> Result<Page> {
-        self.double.answers("list")?;
-        self.double.list(&self.client, prefix, after).await
+        self.double.lists.take(&self.client, (prefix.to_owned(), after.cloned())).await
     }
 
     async fn force_release(&self, key: &LockKey, only: Option<u64>) -> Result<Holders> {
-        self.double.answers("force_release")?;
-        self.double.force_release(&self.client, key, only).await
+        self.double.forces.take(&self.client, (key.clone(), only)).await
     }
 
     fn notifications(&self) -> Option<&dyn Notifications> {
-        if self.double.signals() { Some(self) } else { None }
+        if self.double.signals { Some(self) } else { None }
     }
 }
 
@@ -284,7 +312,7 @@ impl SharedBackend for Broken {}
 #[async_trait]
 impl Notifications for Broken {
     async fn subscribe(&self, key: &LockKey) -> Result<Box<dyn Subscription>> {
-        self.double.subscribe(&self.client, key).await
+        self.double.subscribes.take(&self.client, key.clone()).await
     }
 }
 
@@ -301,8 +329,9 @@ impl Fixture for Broken {
     }
 
     async fn connect_at(&self, namespace: &str, clock: &Clock) -> Result<Self> {
-        let store = self.client.store.namespace(&self.double.namespace(namespace));
-        Ok(Self { client: Client { store, clock: clock.clone() }, double: Arc::clone(&self.double) })
+        let namespace = (self.double.namespace)(namespace);
+        let (store, clock) = (self.client.store.namespace(&namespace), clock.clone());
+        Ok(Self { client: Client { store, clock, namespace, ..self.client.clone() }, double: Arc::clone(&self.double) })
     }
 }
 
@@ -318,7 +347,7 @@ impl Subject for Broken {
 
     async fn client(&self, namespace: &str, clock: Clock, local_handoff: LocalHandoff) -> Result<TestClient> {
         let client = Shareable(self.clone()).client(namespace, clock, local_handoff).await?;
-        Ok(self.double.client(client))
+        Ok((self.double.client)(client))
     }
 
     fn environment(&self) -> Vec<(String, String)> {

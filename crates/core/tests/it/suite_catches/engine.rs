@@ -25,19 +25,16 @@ catches! {
 pub(crate) type Granted = Result<Option<LockGuard>>;
 type Acquire = Arc<dyn Fn(Arc<dyn Locker>, LockKey, LockOptions) -> BoxFuture<'static, Granted> + Send + Sync>;
 
-struct Instead(Acquire);
-
 /// Acquires like this instead.
 pub(crate) fn instead<A: Future<Output = Granted> + Send + 'static>(
     acquire: fn(Arc<dyn Locker>, LockKey, LockOptions) -> A,
-) -> impl Double {
-    Instead(Arc::new(move |inner, key, options| Box::pin(acquire(inner, key, options))))
-}
-
-impl Double for Instead {
-    fn client(&self, client: TestClient) -> TestClient {
-        TestClient { locker: Arc::new(Wrong { inner: client.locker, acquire: Arc::clone(&self.0) }), ..client }
-    }
+) -> Double {
+    let acquire: Acquire = Arc::new(move |inner, key, options| Box::pin(acquire(inner, key, options)));
+    let client = move |client: TestClient| {
+        let wrong = Wrong { inner: client.locker, acquire: Arc::clone(&acquire) };
+        TestClient { locker: Arc::new(wrong), ..client }
+    };
+    Double { client: Box::new(client), ..Double::sound() }
 }
 
 struct Wrong {

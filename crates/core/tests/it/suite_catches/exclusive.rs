@@ -6,41 +6,40 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use async_trait::async_trait;
 use leasehold_core::{
     Attempt, Backend, Claim, Clock, Error, ErrorKind, FencingToken, GrantRef, Holders, LeaseStatus, LockKey,
     MemoryBackend, Mode, OwnerId, Renewal, Result,
 };
 
 use crate::suite_catches::catches;
-use crate::suite_catches::double::{Claims, Client, Double, Releases, asks};
+use crate::suite_catches::double::{Client, Double, Force, asks, claims, of, releases};
 
 const DAY: Duration = Duration::from_secs(86_400);
 
 catches! {
-    NeverGrants Claims(async |_: Client, _: Claim| Err::<Attempt, _>(Error::new(ErrorKind::Unsupported, "acquire"))),
-    NeverExcludes Claims(never_excludes),
-    ChecksBeforeItInserts Claims(checks_before_it_inserts) => c01_of_claims_at_one_moment_one_is_granted,
+    NeverGrants claims(async |_: Client, _: Claim| Err::<Attempt, _>(Error::new(ErrorKind::Unsupported, "acquire"))),
+    NeverExcludes claims(never_excludes),
+    ChecksBeforeItInserts claims(checks_before_it_inserts) => c01_of_claims_at_one_moment_one_is_granted,
     IgnoresTheLease asks(|claim| claim.ttl = DAY),
     GrantsHalfTheLease asks(|claim| claim.ttl /= 2) => c05_nobody_is_granted_before_the_guard_gives_up,
     GrantsWholeSeconds asks(|claim| claim.ttl = Duration::from_secs(claim.ttl.as_secs().max(1))),
     CutsLongLeases asks(|claim| claim.ttl = claim.ttl.min(DAY * 23 / 24)),
-    ExpiresByTheClientsClock ExpiresByTheClientsClock::default() => c08_a_client_an_hour_off_behaves_like_any_other,
-    LeasesByTheClientsClock ExpiresByTheClientsClock::default(),
-    BlocksTry Claims(blocks_try) => c10_try_answers_none_while_held,
-    HidesWhatIsLeft Claims(hides_what_is_left),
-    ClaimAgainProlongs Claims(claim_again_prolongs),
-    ClaimAgainIsAnother Claims(claim_again_is_another),
-    GrantsFromMemoryWhatWasForced GrantsFromMemory::to_all(),
-    GrantsReadersFromMemoryWhatWasForced GrantsFromMemory::to_readers(),
-    GrantsReadersAnewFromMemory GrantsFromMemory { anew: true, ..GrantsFromMemory::to_readers() },
-    ReleasesWithoutComparing Releases(releases_without_comparing),
-    ReleasesWhatExpired Releases(releases_what_expired),
-    ReleasesNothing Releases(releases_nothing),
-    TellsLossOnRelease Releases(tells_loss_on_release),
-    ForceForgetsTheCounter ForceForgetsTheCounter::default(),
+    ExpiresByTheClientsClock expires_by_the_clients_clock() => c08_a_client_an_hour_off_behaves_like_any_other,
+    LeasesByTheClientsClock expires_by_the_clients_clock(),
+    BlocksTry claims(blocks_try) => c10_try_answers_none_while_held,
+    HidesWhatIsLeft claims(hides_what_is_left),
+    ClaimAgainProlongs claims(claim_again_prolongs),
+    ClaimAgainIsAnother claims(claim_again_is_another),
+    GrantsFromMemoryWhatWasForced grants_from_memory(&[Mode::Exclusive, Mode::Shared], false),
+    GrantsReadersFromMemoryWhatWasForced grants_from_memory(&[Mode::Shared], false),
+    GrantsReadersAnewFromMemory grants_from_memory(&[Mode::Shared], true),
+    ReleasesWithoutComparing releases(releases_without_comparing),
+    ReleasesWhatExpired releases(releases_what_expired),
+    ReleasesNothing releases(releases_nothing),
+    TellsLossOnRelease releases(tells_loss_on_release),
+    ForceForgetsTheCounter force_forgets_the_counter(),
     LosesTheTokenOrder tokens(|_, epoch| (1 << 46) - epoch),
-    TokensOfTheClockAlone TokensOfTheClockAlone(Mode::Exclusive),
+    TokensOfTheClockAlone tokens_of_the_clock_alone(Mode::Exclusive),
     TokensWithoutClock tokens(|count, _| count) => c04_an_empty_store_begins_at_its_clock,
     TokensOfMilliseconds tokens(|_, epoch| epoch / 16) => c04_an_empty_store_begins_at_its_clock,
     TokensOfNextMonth tokens(|_, epoch| epoch + 30 * 86_400_000 * 16) => c04_an_empty_store_begins_at_its_clock,
@@ -55,27 +54,27 @@ catches! {
     HasALockForACrc32 folds(|key| format!("{:08x}", crc_32(key))) => c22_keys_that_look_alike_are_distinct,
     HasALockForAHashBy31 folds(|key| hash_by(31, key)) => c22_keys_that_look_alike_are_distinct,
     HasALockForAHashBy33 folds(|key| hash_by(33, key)) => c22_keys_that_look_alike_are_distinct,
-    MixesNamespaces Namespaces(|_| "all".to_owned()) => c22_namespaces_do_not_see_each_other,
-    FoldsNamespaceCase Namespaces(str::to_lowercase) => c22_namespaces_do_not_see_each_other,
-    JoinsWithoutSeparator Joins("") => c22_namespaces_that_begin_alike_do_not_meet,
-    JoinsWithColons Joins(":") => c22_namespaces_that_begin_alike_do_not_meet,
-    NeverSignals NeverSignals,
+    MixesNamespaces namespaces(|_| "all".to_owned()) => c22_namespaces_do_not_see_each_other,
+    FoldsNamespaceCase namespaces(str::to_lowercase) => c22_namespaces_do_not_see_each_other,
+    JoinsWithoutSeparator joins("") => c22_namespaces_that_begin_alike_do_not_meet,
+    JoinsWithColons joins(":") => c22_namespaces_that_begin_alike_do_not_meet,
+    NeverSignals Double { signals: false, ..Double::sound() },
 }
 
 pub(crate) async fn never_excludes(client: Client, claim: Claim) -> Result<Attempt> {
-    if let Attempt::Busy { .. } = client.store.try_acquire(&claim).await? {
+    if let Attempt::Busy { .. } = client.claim(&claim).await? {
         client.store.force_release(&claim.key, None).await?;
     }
-    client.store.try_acquire(&claim).await
+    client.claim(&claim).await
 }
 
 /// Two steps instead of one: looks, and then inserts.
 async fn checks_before_it_inserts(client: Client, claim: Claim) -> Result<Attempt> {
     if !client.store.inspect(&claim.key).await?.holders.is_empty() {
-        return client.store.try_acquire(&claim).await;
+        return client.claim(&claim).await;
     }
     tokio::time::sleep(Duration::from_millis(2)).await;
-    Ok(match client.store.try_acquire(&claim).await? {
+    Ok(match client.claim(&claim).await? {
         Attempt::Busy { .. } => Attempt::Granted { epoch: Some(FencingToken::epoch_at(client.clock.since_1970())) },
         attempt => attempt,
     })
@@ -83,9 +82,20 @@ async fn checks_before_it_inserts(client: Client, claim: Claim) -> Result<Attemp
 
 /// Stores when the lease ends by the clock of who asks, and compares that with the clock of who asks next.
 #[derive(Default)]
-struct ExpiresByTheClientsClock(Mutex<HashMap<LockKey, (OwnerId, Duration)>>);
+struct ClientsClocks(Mutex<HashMap<LockKey, (OwnerId, Duration)>>);
 
-impl ExpiresByTheClientsClock {
+fn expires_by_the_clients_clock() -> Double {
+    let it = Arc::new(ClientsClocks::default());
+    Double {
+        claims: Box::new(of(&it, ClientsClocks::claim)),
+        renews: Box::new(of(&it, ClientsClocks::renew)),
+        releases: Box::new(of(&it, ClientsClocks::release)),
+        inspects: Box::new(of(&it, ClientsClocks::inspect)),
+        ..Double::sound()
+    }
+}
+
+impl ClientsClocks {
     /// What time it is, to this client.
     #[allow(clippy::default_trait_access, reason = "a moment has no public name")]
     fn now(client: &Client) -> Duration {
@@ -110,39 +120,35 @@ impl ExpiresByTheClientsClock {
         }
         Ok(())
     }
-}
 
-#[async_trait]
-impl Double for ExpiresByTheClientsClock {
-    async fn try_acquire(&self, client: &Client, claim: &Claim) -> Result<Attempt> {
-        self.let_expire(client, &claim.key).await?;
-        let attempt = client.store.try_acquire(&Claim { ttl: DAY, ..claim.clone() }).await?;
+    async fn claim(self: Arc<Self>, client: Client, claim: Claim) -> Result<Attempt> {
+        self.let_expire(&client, &claim.key).await?;
+        let attempt = client.claim(&Claim { ttl: DAY, ..claim.clone() }).await?;
         if let Attempt::Granted { .. } = attempt {
-            self.note(&claim.key, claim.owner, Self::now(client) + claim.ttl);
+            self.note(&claim.key, claim.owner, Self::now(&client) + claim.ttl);
         }
         Ok(attempt)
     }
 
-    async fn renew(&self, client: &Client, renewals: &[Renewal]) -> Vec<Result<LeaseStatus>> {
-        for Renewal { grant, ttl } in renewals {
-            if let Err(error) = self.let_expire(client, &grant.key).await {
+    async fn renew(self: Arc<Self>, client: Client, mut renewals: Vec<Renewal>) -> Vec<Result<LeaseStatus>> {
+        for Renewal { grant, ttl } in &mut renewals {
+            if let Err(error) = self.let_expire(&client, &grant.key).await {
                 return vec![Err(error)];
             }
-            self.note(&grant.key, grant.owner, Self::now(client) + *ttl);
+            self.note(&grant.key, grant.owner, Self::now(&client) + *ttl);
+            *ttl = DAY;
         }
-        let renewals: Vec<_> =
-            renewals.iter().map(|renewal| Renewal { ttl: DAY, grant: renewal.grant.clone() }).collect();
         client.renew(&renewals).await
     }
 
-    async fn release(&self, client: &Client, grant: &GrantRef) -> Result<LeaseStatus> {
+    async fn release(self: Arc<Self>, client: Client, grant: GrantRef) -> Result<LeaseStatus> {
         self.0.lock().unwrap().retain(|_, (owner, _)| *owner != grant.owner);
-        client.store.release(grant).await
+        client.release(&grant).await
     }
 
-    async fn inspect(&self, client: &Client, key: &LockKey) -> Result<Holders> {
-        let mut seen = client.store.inspect(key).await?;
-        let left = self.ends(key).map(|ends| ends.saturating_sub(Self::now(client)));
+    async fn inspect(self: Arc<Self>, client: Client, key: LockKey) -> Result<Holders> {
+        let mut seen = client.store.inspect(&key).await?;
+        let left = self.ends(&key).map(|ends| ends.saturating_sub(Self::now(&client)));
         seen.holders.iter_mut().for_each(|holder| holder.remaining = left);
         Ok(seen)
     }
@@ -150,7 +156,7 @@ impl Double for ExpiresByTheClientsClock {
 
 async fn blocks_try(client: Client, claim: Claim) -> Result<Attempt> {
     loop {
-        match client.store.try_acquire(&claim).await? {
+        match client.claim(&claim).await? {
             Attempt::Busy { .. } => tokio::time::sleep(Duration::from_millis(5)).await,
             attempt => return Ok(attempt),
         }
@@ -158,12 +164,12 @@ async fn blocks_try(client: Client, claim: Claim) -> Result<Attempt> {
 }
 
 async fn hides_what_is_left(client: Client, claim: Claim) -> Result<Attempt> {
-    let attempt = client.store.try_acquire(&claim).await?;
+    let attempt = client.claim(&claim).await?;
     Ok(if let Attempt::Busy { .. } = attempt { Attempt::Busy { retry_in: None } } else { attempt })
 }
 
 async fn claim_again_prolongs(client: Client, claim: Claim) -> Result<Attempt> {
-    let attempt = client.store.try_acquire(&claim).await?;
+    let attempt = client.claim(&claim).await?;
     if let Attempt::Granted { epoch } = attempt {
         client.renew(&[Renewal { grant: claim.grant(epoch), ttl: claim.ttl }]).await;
     }
@@ -175,46 +181,22 @@ async fn claim_again_is_another(client: Client, claim: Claim) -> Result<Attempt>
     let other = Claim { owner: OwnerId::random(), ..claim.clone() };
     match client.store.try_acquire(&other).await? {
         Attempt::Granted { epoch } => {
-            client.store.release(&other.grant(epoch)).await?;
-            client.store.try_acquire(&claim).await
+            client.release(&other.grant(epoch)).await?;
+            client.claim(&claim).await
         }
         busy => Ok(busy),
     }
 }
 
 /// What was granted once is granted to its owner for ever, with the number that it had or with a new one.
-struct GrantsFromMemory {
-    modes: &'static [Mode],
-    anew: bool,
-    granted: Mutex<HashMap<OwnerId, u64>>,
-}
-
-impl GrantsFromMemory {
-    fn to_all() -> Self {
-        Self { modes: &[Mode::Exclusive, Mode::Shared], ..Self::to_readers() }
-    }
-
-    fn to_readers() -> Self {
-        Self { modes: &[Mode::Shared], anew: false, granted: Mutex::default() }
-    }
-
-    fn known(&self, owner: OwnerId) -> Option<u64> {
-        self.granted.lock().unwrap().get(&owner).copied()
-    }
-}
-
-#[async_trait]
-impl Double for GrantsFromMemory {
-    async fn try_acquire(&self, client: &Client, claim: &Claim) -> Result<Attempt> {
-        if let Some(epoch) = self.known(claim.owner).filter(|_| self.modes.contains(&claim.mode)) {
-            return Ok(Attempt::Granted { epoch: Some(epoch + u64::from(self.anew)) });
+fn grants_from_memory(modes: &'static [Mode], anew: bool) -> Double {
+    claims(move |client: Client, claim: Claim| async move {
+        let is_it = |grant: &GrantRef| grant.owner == claim.owner && modes.contains(&grant.mode);
+        match client.granted(&claim.key).into_iter().find(is_it) {
+            Some(grant) => Ok(Attempt::Granted { epoch: grant.epoch.map(|epoch| epoch + u64::from(anew)) }),
+            None => client.claim(&claim).await,
         }
-        let attempt = client.store.try_acquire(claim).await?;
-        if let Attempt::Granted { epoch: Some(epoch) } = attempt {
-            self.granted.lock().unwrap().insert(claim.owner, epoch);
-        }
-        Ok(attempt)
-    }
+    })
 }
 
 async fn releases_without_comparing(client: Client, grant: GrantRef) -> Result<LeaseStatus> {
@@ -223,7 +205,7 @@ async fn releases_without_comparing(client: Client, grant: GrantRef) -> Result<L
 }
 
 async fn releases_what_expired(client: Client, grant: GrantRef) -> Result<LeaseStatus> {
-    let held = client.store.release(&grant).await?;
+    let held = client.release(&grant).await?;
     let free = client.store.inspect(&grant.key).await?.holders.is_empty();
     Ok(if free { LeaseStatus::Held } else { held })
 }
@@ -233,49 +215,49 @@ pub(crate) fn releases_nothing(_: Client, _: GrantRef) -> Ready<Result<LeaseStat
 }
 
 async fn tells_loss_on_release(client: Client, grant: GrantRef) -> Result<LeaseStatus> {
-    client.store.release(&grant).await.map(|_| LeaseStatus::NotHeld)
+    client.release(&grant).await.map(|_| LeaseStatus::NotHeld)
 }
 
 /// A forced release deletes the row with the number that was given last, and the next begins at the clock.
 #[derive(Default)]
-struct ForceForgetsTheCounter(Mutex<HashMap<LockKey, usize>>);
+struct Rows(Mutex<HashMap<LockKey, usize>>);
 
-impl ForceForgetsTheCounter {
-    /// The rows since the last forced release.
-    fn rows(&self, client: &Client, key: &LockKey) -> MemoryBackend {
+fn force_forgets_the_counter() -> Double {
+    let it = Arc::new(Rows::default());
+    Double {
+        claims: Box::new(of(&it, async |it: Arc<Rows>, client: Client, claim: Claim| {
+            it.of(&client, &claim.key).try_acquire(&claim).await
+        })),
+        releases: Box::new(of(&it, async |it: Arc<Rows>, client: Client, grant: GrantRef| {
+            it.of(&client, &grant.key).release(&grant).await
+        })),
+        inspects: Box::new(of(&it, async |it: Arc<Rows>, client: Client, key: LockKey| {
+            it.of(&client, &key).inspect(&key).await
+        })),
+        forces: Box::new(of(&it, async |it: Arc<Rows>, client: Client, (key, only): Force| {
+            let ended = it.of(&client, &key).force_release(&key, only).await;
+            *it.0.lock().unwrap().entry(key).or_default() += 1;
+            ended
+        })),
+        ..Double::sound()
+    }
+}
+
+impl Rows {
+    /// Those since the last forced release.
+    fn of(&self, client: &Client, key: &LockKey) -> MemoryBackend {
         let forced = self.0.lock().unwrap().get(key).copied();
         client.store.namespace(&format!("since {forced:?}"))
     }
 }
 
-#[async_trait]
-impl Double for ForceForgetsTheCounter {
-    async fn try_acquire(&self, client: &Client, claim: &Claim) -> Result<Attempt> {
-        self.rows(client, &claim.key).try_acquire(claim).await
-    }
-
-    async fn release(&self, client: &Client, grant: &GrantRef) -> Result<LeaseStatus> {
-        self.rows(client, &grant.key).release(grant).await
-    }
-
-    async fn inspect(&self, client: &Client, key: &LockKey) -> Result<Holders> {
-        self.rows(client, key).inspect(key).await
-    }
-
-    async fn force_release(&self, client: &Client, key: &LockKey, only: Option<u64>) -> Result<Holders> {
-        let ended = self.rows(client, key).force_release(key, only).await;
-        *self.0.lock().unwrap().entry(key.clone()).or_default() += 1;
-        ended
-    }
-}
-
 /// The epoch, from how many grants there were so far and what the store says.
-pub(crate) fn tokens(of: fn(u64, u64) -> u64) -> impl Double {
+pub(crate) fn tokens(of: fn(u64, u64) -> u64) -> Double {
     let grants = Arc::new(AtomicU64::new(0));
-    Claims(move |client: Client, claim: Claim| {
+    claims(move |client: Client, claim: Claim| {
         let grants = Arc::clone(&grants);
         async move {
-            let attempt = client.store.try_acquire(&claim).await?;
+            let attempt = client.claim(&claim).await?;
             let Attempt::Granted { epoch } = attempt else { return Ok(attempt) };
             let count = grants.fetch_add(1, Ordering::SeqCst) + 1;
             Ok(Attempt::Granted { epoch: epoch.map(|epoch| of(count, epoch)) })
@@ -284,29 +266,27 @@ pub(crate) fn tokens(of: fn(u64, u64) -> u64) -> impl Double {
 }
 
 /// On a store that takes 2 ms for a step, so that one caller alone never sees a number twice.
-pub(crate) struct TokensOfTheClockAlone(pub(crate) Mode);
-
-#[async_trait]
-impl Double for TokensOfTheClockAlone {
-    async fn try_acquire(&self, client: &Client, claim: &Claim) -> Result<Attempt> {
-        tokio::time::sleep(Duration::from_millis(2)).await;
-        let attempt = client.store.try_acquire(claim).await?;
+pub(crate) fn tokens_of_the_clock_alone(mode: Mode) -> Double {
+    const STEP: Duration = Duration::from_millis(2);
+    let grants = move |client: Client, claim: Claim| async move {
+        tokio::time::sleep(STEP).await;
+        let attempt = client.claim(&claim).await?;
         let clock = FencingToken::epoch_at(Clock::system().since_1970());
-        let granted = matches!(attempt, Attempt::Granted { .. }) && claim.mode == self.0;
+        let granted = matches!(attempt, Attempt::Granted { .. }) && claim.mode == mode;
         Ok(if granted { Attempt::Granted { epoch: Some(clock) } } else { attempt })
-    }
-
-    async fn release(&self, client: &Client, grant: &GrantRef) -> Result<LeaseStatus> {
-        tokio::time::sleep(Duration::from_millis(2)).await;
-        client.store.release(grant).await
-    }
+    };
+    let releases = async |client: Client, grant: GrantRef| {
+        tokio::time::sleep(STEP).await;
+        client.release(&grant).await
+    };
+    Double { releases: Box::new(releases), ..claims(grants) }
 }
 
 /// What becomes of a key on its way to the store.
-pub(crate) fn folds(fold: fn(&str) -> String) -> impl Double {
-    Claims(move |client: Client, claim: Claim| async move {
+pub(crate) fn folds(fold: fn(&str) -> String) -> Double {
+    claims(move |client: Client, claim: Claim| async move {
         let key = LockKey::new(fold(claim.key.as_str()))?;
-        client.store.try_acquire(&Claim { key, ..claim }).await
+        client.claim(&Claim { key, ..claim }).await
     })
 }
 
@@ -334,44 +314,19 @@ fn hash_by(factor: u32, key: &str) -> String {
     format!("{hash:08x}")
 }
 
-struct Namespaces(fn(&str) -> String);
-
-impl Double for Namespaces {
-    fn namespace(&self, namespace: &str) -> String {
-        self.0(namespace)
-    }
+fn namespaces(namespace: fn(&str) -> String) -> Double {
+    Double { namespace, ..Double::sound() }
 }
 
-/// One flat name for namespace and key; of the namespaces that begin alike, the shortest is where the store begins.
-struct Joins(&'static str);
-
-impl Joins {
-    fn flat(&self, client: &Client, key: &LockKey) -> Result<(Client, LockKey)> {
-        let shown = format!("{:?}", client.store);
-        let namespace = shown.rsplit("namespace: \"").next().and_then(|rest| rest.split('"').next()).unwrap_or("");
-        let store = client.store.namespace("flat");
-        let name = format!("{namespace}{}{}", self.0, key.as_str());
-        Ok((Client { store, ..client.clone() }, LockKey::new(name)?))
-    }
-}
-
-#[async_trait]
-impl Double for Joins {
-    async fn try_acquire(&self, client: &Client, claim: &Claim) -> Result<Attempt> {
-        let (client, key) = self.flat(client, &claim.key)?;
-        client.store.try_acquire(&Claim { key, ..claim.clone() }).await
-    }
-
-    async fn release(&self, client: &Client, grant: &GrantRef) -> Result<LeaseStatus> {
-        let (client, key) = self.flat(client, &grant.key)?;
-        client.store.release(&GrantRef { key, ..grant.clone() }).await
-    }
-}
-
-struct NeverSignals;
-
-impl Double for NeverSignals {
-    fn signals(&self) -> bool {
-        false
-    }
+/// One flat name for namespace and key.
+fn joins(joint: &'static str) -> Double {
+    let grants = move |client: Client, claim: Claim| async move {
+        let key = client.flat(joint, &claim.key)?;
+        client.store.namespace("flat").try_acquire(&Claim { key, ..claim }).await
+    };
+    let frees = move |client: Client, grant: GrantRef| async move {
+        let key = client.flat(joint, &grant.key)?;
+        client.store.namespace("flat").release(&GrantRef { key, ..grant }).await
+    };
+    Double { releases: Box::new(frees), ..claims(grants) }
 }

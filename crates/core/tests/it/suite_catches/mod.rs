@@ -37,7 +37,7 @@ macro_rules! catches {
                 #[leasehold_testkit::test(multi_thread)]
                 async fn by_its_case() -> std::result::Result<(), String> {
                     let case = [$(stringify!($case),)? crate::suite_catches::MODEL][0];
-                    crate::suite_catches::is_caught(|| Box::new($double), case).await
+                    crate::suite_catches::is_caught(|| $double, case).await
                 }
             })*
         }
@@ -46,10 +46,10 @@ macro_rules! catches {
 pub(crate) use catches;
 
 /// A fault of which the moment decides may pass once on a machine that is busy with something else.
-async fn is_caught(double: impl Fn() -> Box<dyn Double>, case: &str) -> Result<(), String> {
+async fn is_caught(double: impl Fn() -> Double, case: &str) -> Result<(), String> {
     const TRIES: usize = 5;
     for _ in 0..TRIES {
-        if !report(Arc::new(Broken::new(double())), Some(case)).await.failed.is_empty() {
+        if !failures(double(), Some(case)).await.is_empty() {
             return Ok(());
         }
     }
@@ -77,16 +77,16 @@ async fn a_sound_double_passes() -> Result<(), String> {
 }
 
 /// How it is made, and the cases that are asked of it; `None`: all.
-type Sound = (fn() -> Box<dyn Double>, Option<&'static str>);
+type Sound = (fn() -> Double, Option<&'static str>);
 
 const SOUND: [Sound; 5] = [
-    (|| Box::new(double::Sound), None),
-    (|| Box::new(waiters::Marks::sound()), Some("c15_")),
-    (|| Box::new(waiters::Line::default()), Some("c14_")),
-    (|| Box::new(waiters::Line::default()), Some("c01_a_queue_position")),
-    (|| Box::new(waiters::Line::default()), Some(MODEL)),
+    (Double::sound, None),
+    (waiters::marks, Some("c15_")),
+    (waiters::line, Some("c14_")),
+    (waiters::line, Some("c01_a_queue_position")),
+    (waiters::line, Some(MODEL)),
 ];
 
-async fn failures(double: Box<dyn Double>, cases: Option<&str>) -> BTreeSet<(&'static str, String)> {
+async fn failures(double: Double, cases: Option<&str>) -> BTreeSet<(&'static str, String)> {
     report(Arc::new(Broken::new(double)), cases).await.failed.into_iter().collect()
 }

@@ -2,15 +2,17 @@
 
 use std::path::Path;
 use std::process::{Command, ExitCode};
-use std::sync::Arc;
 
 use async_trait::async_trait;
-use leasehold_core::conformance::{Fixture, report, shared};
+use leasehold_core::conformance::{Fixture, shared};
 use leasehold_core::{Capabilities, Capability, Error, ErrorKind, Result};
 use leasehold_testkit::test;
 use libtest_mimic::Failed;
 
-use crate::suite_catches::double::{Broken, Double, Sound};
+use crate::suite_catches::double::{
+    Broken, Client, Double, claims, downgrades, inspects, releases, renews, takes_over,
+};
+use crate::suite_catches::failures;
 
 /// With this in its environment, the program is the suite on a store that is not broken.
 const AS_SUITE: &str = "LEASEHOLD_SUITE_CATCHES_AS_SUITE";
@@ -20,7 +22,7 @@ type Verdict = std::result::Result<(), Failed>;
 /// Runs the suite, if this process was started for that.
 pub(crate) fn as_suite() -> Option<ExitCode> {
     let how = std::env::var(AS_SUITE).ok()?;
-    Some(shared(OwnSuite { store: Broken::new(Box::new(Sound)), gone: how == GONE }))
+    Some(shared(OwnSuite { store: Broken::new(Double::sound()), gone: how == GONE }))
 }
 
 struct OwnSuite {
@@ -88,16 +90,17 @@ fn a_helper_that_cannot_be_started_is_named() -> Verdict {
 #[test]
 fn a_step_that_fails_is_named_with_its_key() -> Verdict {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
-    for (step, case) in [
-        ("try_acquire", "c02_a_claim_is_idempotent_for_its_owner"),
-        ("renew", "c02_a_stranger_can_neither_renew_nor_release"),
-        ("release", "c02_a_claim_is_idempotent_for_its_owner"),
-        ("take_over", "c28_the_previous_owner_can_neither_renew_nor_release"),
-        ("downgrade", "c29_the_reader_has_texts_of_its_own"),
-        ("inspect", "c22_namespaces_that_begin_alike_do_not_meet"),
+    let refuses_renewals =
+        async |_: Client, renewals: Vec<_>| renewals.into_iter().map(|_| refused()).collect::<Vec<_>>();
+    for (step, double, case) in [
+        ("try_acquire", claims(refuses), "c02_a_claim_is_idempotent_for_its_owner"),
+        ("renew", renews(refuses_renewals), "c02_a_stranger_can_neither_renew_nor_release"),
+        ("release", releases(refuses), "c02_a_claim_is_idempotent_for_its_owner"),
+        ("take_over", takes_over(refuses), "c28_the_previous_owner_can_neither_renew_nor_release"),
+        ("downgrade", downgrades(refuses), "c29_the_reader_has_texts_of_its_own"),
+        ("inspect", inspects(refuses), "c22_namespaces_that_begin_alike_do_not_meet"),
     ] {
-        let broken = Arc::new(Broken::new(Box::new(Refuses(step))));
-        let failed = runtime.block_on(report(broken, Some(case))).failed;
+        let failed = runtime.block_on(failures(double, Some(case)));
         let named = |told: &str| {
             told.starts_with(&format!("{step} \""))
                 && told.ends_with("on memory: store unavailable: connection refused")
@@ -109,12 +112,11 @@ fn a_step_that_fails_is_named_with_its_key() -> Verdict {
     Ok(())
 }
 
-/// One step of the store cannot be asked for.
-struct Refuses(&'static str);
+fn refused<T>() -> Result<T> {
+    Err(Error::new(ErrorKind::Unavailable, "ask").caused_by("connection refused"))
+}
 
-impl Double for Refuses {
-    fn answers(&self, step: &str) -> Result<()> {
-        let refused = || Error::new(ErrorKind::Unavailable, "ask").caused_by("connection refused");
-        if self.0 == step { Err(refused()) } else { Ok(()) }
-    }
+/// The store cannot be asked for a step.
+async fn refuses<Asked, Answer>(_: Client, _: Asked) -> Result<Answer> {
+    refused()
 }

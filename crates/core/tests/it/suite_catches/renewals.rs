@@ -1,18 +1,16 @@
 //! Renewals, broken.
 
 use std::collections::HashMap;
-use std::sync::Mutex;
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use async_trait::async_trait;
 use leasehold_core::LeaseStatus::{Held, NotHeld};
 use leasehold_core::{
-    Attempt, Backend, Claim, Error, ErrorKind, FencingToken, GrantRef, LeaseStatus, LockKey, Mode, OwnerId, Renewal,
-    Result,
+    Attempt, Claim, Error, ErrorKind, FencingToken, GrantRef, LeaseStatus, Mode, OwnerId, Renewal, Result,
 };
 
 use crate::suite_catches::catches;
-use crate::suite_catches::double::{Client, Double, Renews, renews_for};
+use crate::suite_catches::double::{Client, Double, renews, renews_for};
 
 catches! {
     GivesHalfTheLease renews_for(|renewal| renewal.ttl /= 2),
@@ -30,19 +28,19 @@ catches! {
     ForgetsTheLastAnswer says(|_, answers| answers.truncate(answers.len().max(2) - 1)),
     ForgetsThatItWasForced says(|_, answers| each(answers, forgets_that_it_was_forced))
         => c25_force_release_frees_the_key_and_tells_the_holder,
-    HoldsOnToWhatWasForcedLongAgo HoldsOnToWhatWasForced::default()
+    HoldsOnToWhatWasForcedLongAgo renews(holds_on_to_what_was_forced)
         => c25_force_release_frees_the_key_and_tells_the_holder,
     OneGoneEndsTheBatch says(|_, answers| if one_gone(answers) { each(answers, |_| Ok(NotHeld)) }),
     OneGoneFailsTheBatch says(|_, answers| if one_gone(answers) { each(answers, |_| Err(failure())) }),
     OneGoneIsOverlooked says(|_, answers| if one_gone(answers) { each(answers, |_| Ok(Held)) }),
-    OneGoneKeepsTheOthers Renews(one_gone_keeps_the_others),
-    OneOfTwins Renews(one_of_twins),
-    TiresOutSoon TiresOut::after(6),
-    TiresOut TiresOut::after(12) => c09_a_grant_is_renewed_as_often_as_is_asked,
+    OneGoneKeepsTheOthers renews(one_gone_keeps_the_others),
+    OneOfTwins renews(one_of_twins),
+    TiresOutSoon tires_out(6),
+    TiresOut tires_out(12) => c09_a_grant_is_renewed_as_often_as_is_asked,
     RecreatesWhatWasReleased recreates(|_| true),
     RecreatesReaders recreates(|grant| grant.mode == Mode::Shared) => c09_renewal_of_an_expired_grant_creates_nothing,
     RecreatesReadersBesideWriters says(readers_are_held),
-    RenewsForEveryOwner Renews(renews_for_every_owner),
+    RenewsForEveryOwner renews(renews_for_every_owner),
 }
 
 fn readers_get_half(renewal: &mut Renewal) {
@@ -52,8 +50,8 @@ fn readers_get_half(renewal: &mut Renewal) {
 }
 
 /// So many of a batch are renewed, and the others are told so.
-fn first_of_many(most: usize) -> impl Double {
-    Renews(move |client: Client, renewals: Vec<Renewal>| async move {
+fn first_of_many(most: usize) -> Double {
+    renews(move |client: Client, renewals: Vec<Renewal>| async move {
         let mut answers = client.renew(&renewals[..renewals.len().min(most)]).await;
         answers.resize_with(renewals.len(), || Ok(Held));
         answers
@@ -63,8 +61,8 @@ fn first_of_many(most: usize) -> impl Double {
 type Answers = Vec<Result<LeaseStatus>>;
 
 /// Renews, and says something else.
-fn says(change: fn(&[Renewal], &mut Answers)) -> impl Double {
-    Renews(move |client: Client, renewals: Vec<Renewal>| async move {
+fn says(change: fn(&[Renewal], &mut Answers)) -> Double {
+    renews(move |client: Client, renewals: Vec<Renewal>| async move {
         let mut answers = client.renew(&renewals).await;
         change(&renewals, &mut answers);
         answers
@@ -83,38 +81,16 @@ fn forgets_that_it_was_forced(held: LeaseStatus) -> Result<LeaseStatus> {
 }
 
 /// What was ended by force is told as held, once the key has been granted ten seconds later.
-#[derive(Default)]
-struct HoldsOnToWhatWasForced(Mutex<(HashMap<OwnerId, u64>, HashMap<LockKey, u64>)>);
-
-impl HoldsOnToWhatWasForced {
-    fn went_on(&self, grant: &GrantRef) -> bool {
-        let (granted, newest) = &*self.0.lock().unwrap();
-        let long = FencingToken::epoch_at(Duration::from_secs(10));
-        granted.get(&grant.owner).is_some_and(|epoch| newest.get(&grant.key) > Some(&(epoch + long)))
-    }
-}
-
-#[async_trait]
-impl Double for HoldsOnToWhatWasForced {
-    async fn try_acquire(&self, client: &Client, claim: &Claim) -> Result<Attempt> {
-        let attempt = client.store.try_acquire(claim).await?;
-        if let Attempt::Granted { epoch: Some(epoch) } = attempt {
-            let (granted, newest) = &mut *self.0.lock().unwrap();
-            granted.insert(claim.owner, epoch);
-            newest.insert(claim.key.clone(), epoch);
+async fn holds_on_to_what_was_forced(client: Client, renewals: Vec<Renewal>) -> Answers {
+    let mut answers = client.renew(&renewals).await;
+    for (Renewal { grant, .. }, answer) in renewals.iter().zip(&mut answers) {
+        let newest = client.granted(&grant.key).last().and_then(|newest| newest.epoch);
+        let long_ago = grant.epoch.map(|epoch| epoch + FencingToken::epoch_at(Duration::from_secs(10)));
+        if matches!(answer, Ok(LeaseStatus::ForceReleased)) && long_ago.is_some() && newest > long_ago {
+            *answer = Ok(Held);
         }
-        Ok(attempt)
     }
-
-    async fn renew(&self, client: &Client, renewals: &[Renewal]) -> Answers {
-        let mut answers = client.renew(renewals).await;
-        for (renewal, answer) in renewals.iter().zip(&mut answers) {
-            if matches!(answer, Ok(LeaseStatus::ForceReleased)) && self.went_on(&renewal.grant) {
-                *answer = Ok(Held);
-            }
-        }
-        answers
-    }
+    answers
 }
 
 /// Of several.
@@ -142,37 +118,30 @@ async fn one_of_twins(client: Client, renewals: Vec<Renewal>) -> Answers {
 }
 
 /// A grant is renewed so many times, and later only told so.
-struct TiresOut {
-    after: usize,
-    renewed: Mutex<HashMap<OwnerId, usize>>,
-}
-
-impl TiresOut {
-    fn after(after: usize) -> Self {
-        Self { after, renewed: Mutex::default() }
-    }
-
-    fn is_tired_of(&self, renewal: &Renewal) -> bool {
-        let mut renewed = self.renewed.lock().unwrap();
-        let times = renewed.entry(renewal.grant.owner).or_default();
-        *times += 1;
-        *times > self.after
-    }
-}
-
-#[async_trait]
-impl Double for TiresOut {
-    async fn renew(&self, client: &Client, renewals: &[Renewal]) -> Answers {
-        let mut answers = Vec::new();
-        for renewal in renewals {
-            if self.is_tired_of(renewal) {
-                answers.push(Ok(Held));
-            } else {
-                answers.extend(client.renew(std::slice::from_ref(renewal)).await);
+fn tires_out(after: usize) -> Double {
+    let renewed: Arc<Mutex<HashMap<OwnerId, usize>>> = Arc::default();
+    renews(move |client: Client, renewals: Vec<Renewal>| {
+        let is_tired_of = {
+            let renewed = Arc::clone(&renewed);
+            move |renewal: &Renewal| {
+                let mut renewed = renewed.lock().unwrap();
+                let times = renewed.entry(renewal.grant.owner).or_default();
+                *times += 1;
+                *times > after
             }
+        };
+        async move {
+            let mut answers = Vec::new();
+            for renewal in &renewals {
+                if is_tired_of(renewal) {
+                    answers.push(Ok(Held));
+                } else {
+                    answers.extend(client.renew(std::slice::from_ref(renewal)).await);
+                }
+            }
+            answers
         }
-        answers
-    }
+    })
 }
 
 fn claim_of(Renewal { grant, ttl }: &Renewal) -> Claim {
@@ -180,7 +149,7 @@ fn claim_of(Renewal { grant, ttl }: &Renewal) -> Claim {
 }
 
 async fn is_held(client: &Client, grant: &GrantRef) -> bool {
-    client.store.inspect(&grant.key).await.is_ok_and(|seen| !seen.holders.is_empty())
+    client.holders(&grant.key).await.is_ok_and(|holders| !holders.is_empty())
 }
 
 /// Answers right, but renews nothing if one is gone, like a transaction that was rolled back.
@@ -189,15 +158,15 @@ async fn one_gone_keeps_the_others(client: Client, renewals: Vec<Renewal>) -> An
     for renewal in &renewals {
         // A claim of who has it already prolongs nothing; this one only shows who holds.
         let ours = is_held(&client, &renewal.grant).await
-            && matches!(client.store.try_acquire(&claim_of(renewal)).await, Ok(Attempt::Granted { .. }));
+            && matches!(client.claim(&claim_of(renewal)).await, Ok(Attempt::Granted { .. }));
         answers.push(Ok(if ours { Held } else { NotHeld }));
     }
     if answers.iter().any(|held| matches!(held, Ok(NotHeld))) { answers } else { client.renew(&renewals).await }
 }
 
 /// Brings these grants back.
-fn recreates(which: fn(&GrantRef) -> bool) -> impl Double {
-    Renews(move |client: Client, renewals: Vec<Renewal>| async move {
+fn recreates(which: fn(&GrantRef) -> bool) -> Double {
+    renews(move |client: Client, renewals: Vec<Renewal>| async move {
         let mut answers = client.renew(&renewals).await;
         for (renewal, answer) in renewals.iter().zip(&mut answers) {
             let claim = claim_of(renewal);

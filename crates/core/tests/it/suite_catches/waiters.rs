@@ -1,25 +1,23 @@
 //! Waiters that the store knows of, broken.
 
-use std::collections::{HashMap, HashSet};
-use std::sync::Mutex;
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use async_trait::async_trait;
 use futures::FutureExt;
 use leasehold_core::{
-    Attempt, Backend, Capabilities, Capability, Claim, Clock, Cursor, GrantRef, Holders, LeaseStatus, LockKey, Mode,
-    Moment, OwnerId, Page, Result,
+    Attempt, Backend, Capability, Claim, Clock, GrantRef, Holders, LeaseStatus, LockKey, Mode, Moment, OwnerId, Page,
+    Result,
 };
 
 use crate::suite_catches::catches;
-use crate::suite_catches::double::{Client, Double};
+use crate::suite_catches::double::{Client, Double, Listing, of, of_sync};
 
 catches! {
-    ReadersHaveNoTurn Marks { turns: false, ..Marks::sound() } => c15_writers_do_not_starve_a_waiting_reader,
-    KeepsTheMarkOfTheCancelled Marks { lasts: Duration::from_millis(1500), ..Marks::sound() }
-        => c15_the_mark_of_a_cancelled_writer_goes_away,
-    KeepsThePlaceOfAWriterThatLeft Line { keeps: Some(Mode::Exclusive), ..Line::default() },
-    KeepsThePlaceOfAReaderThatLeft Line { keeps: Some(Mode::Shared), ..Line::default() },
+    ReadersHaveNoTurn marks_that(MARK, false) => c15_writers_do_not_starve_a_waiting_reader,
+    KeepsTheMarkOfTheCancelled marks_that(15 * MARK, true) => c15_the_mark_of_a_cancelled_writer_goes_away,
+    KeepsThePlaceOfAWriterThatLeft line_that_keeps(Some(Mode::Exclusive)),
+    KeepsThePlaceOfAReaderThatLeft line_that_keeps(Some(Mode::Shared)),
 }
 
 /// What is told of a claim that has to wait for others who wait.
@@ -32,15 +30,14 @@ fn at_once<T>(asked: impl Future<Output = T>) -> T {
 
 /// Asks the store, unless only others who wait are in the way.
 fn asks_unless(barred: bool, client: &Client, claim: &Claim) -> Result<Attempt> {
-    let holders = if barred { at_once(client.store.inspect(&claim.key))?.holders } else { Vec::new() };
+    let holders = if barred { at_once(client.holders(&claim.key))? } else { Vec::new() };
     let excludes = |mode: Mode| claim.mode == Mode::Exclusive || mode == Mode::Exclusive;
     let is_free = !holders.iter().any(|holder| excludes(holder.mode));
-    if barred && is_free { Ok(BARRED) } else { at_once(client.store.try_acquire(claim)) }
+    if barred && is_free { Ok(BARRED) } else { at_once(client.claim(claim)) }
 }
 
 /// A waiting writer leaves a mark that holds readers back, and a waiting reader has a turn when a writer has released the key.
-pub(crate) struct Marks {
-    /// How long a mark lasts: nobody takes it back, so a sound one is short.
+struct Marks {
     lasts: Duration,
     turns: bool,
     keys: Mutex<HashMap<LockKey, Marked>>,
@@ -51,32 +48,35 @@ struct Marked {
     writer_waits: Moment,
     reader_waits: Moment,
     readers_turn: Moment,
-    granted: HashSet<OwnerId>,
+}
+
+/// How long a mark lasts: nobody takes it back, so a sound one is short.
+const MARK: Duration = Duration::from_millis(100);
+
+pub(crate) fn marks() -> Double {
+    marks_that(MARK, true)
+}
+
+fn marks_that(lasts: Duration, turns: bool) -> Double {
+    let it = Arc::new(Marks { lasts, turns, keys: Mutex::default() });
+    Double {
+        capabilities: |own| own.with(Capability::WriterIntent),
+        claims: Box::new(of_sync(&it, Marks::claims)),
+        releases: Box::new(of_sync(&it, Marks::releases)),
+        ..Double::sound()
+    }
 }
 
 impl Marks {
-    pub(crate) fn sound() -> Self {
-        Self { lasts: Duration::from_millis(100), turns: true, keys: Mutex::default() }
-    }
-}
-
-#[async_trait]
-impl Double for Marks {
-    fn claims(&self, own: Capabilities) -> Capabilities {
-        own.with(Capability::WriterIntent)
-    }
-
-    async fn try_acquire(&self, client: &Client, claim: &Claim) -> Result<Attempt> {
+    fn claims(&self, client: &Client, claim: &Claim) -> Result<Attempt> {
         let (mut keys, now) = (self.keys.lock().unwrap(), Clock::system().now());
         let key = keys.entry(claim.key.clone()).or_default();
         let (writes, turn) = (claim.mode == Mode::Exclusive, key.readers_turn > now);
         let barred = if writes { turn && claim.waits } else { !turn && key.writer_waits > now };
-        let attempt = asks_unless(barred && !key.granted.contains(&claim.owner), client, claim)?;
+        let attempt = asks_unless(barred && !client.was_granted(claim), client, claim)?;
         match attempt {
-            Attempt::Granted { .. } => {
-                key.granted.insert(claim.owner);
-                key.writer_waits = if writes { Moment::default() } else { key.writer_waits };
-            }
+            Attempt::Granted { .. } if writes => key.writer_waits = Moment::default(),
+            Attempt::Granted { .. } => {}
             _ if claim.waits && writes && !turn => key.writer_waits = now.plus(self.lasts),
             _ if claim.waits && !writes => key.reader_waits = now.plus(Duration::from_secs(2)),
             _ => {}
@@ -84,9 +84,9 @@ impl Double for Marks {
         Ok(attempt)
     }
 
-    async fn release(&self, client: &Client, grant: &GrantRef) -> Result<LeaseStatus> {
+    fn releases(&self, client: &Client, grant: &GrantRef) -> Result<LeaseStatus> {
         let (mut keys, now) = (self.keys.lock().unwrap(), Clock::system().now());
-        let held = at_once(client.store.release(grant))?;
+        let held = at_once(client.release(grant))?;
         let key = keys.entry(grant.key.clone()).or_default();
         if self.turns && held == LeaseStatus::Held && grant.mode == Mode::Exclusive && key.reader_waits > now {
             key.readers_turn = now.plus(Duration::from_millis(100));
@@ -97,85 +97,87 @@ impl Double for Marks {
 }
 
 /// Readers and writers wait in one line, and nobody overtakes a writer. It does not know who holds the key.
-#[derive(Default)]
-pub(crate) struct Line {
+struct Line {
     /// Waiters of this mode keep their place for a while when they leave.
     keeps: Option<Mode>,
     keys: Mutex<HashMap<LockKey, Places>>,
 }
 
+/// Who waits for a key, in which mode, and until when.
 #[derive(Default)]
-struct Places {
-    waiting: Vec<(OwnerId, Mode, Moment)>,
-    granted: HashSet<OwnerId>,
-}
+struct Places(Vec<(OwnerId, Mode, Moment)>);
 
 impl Places {
     fn of(&self, owner: OwnerId) -> Option<usize> {
-        self.waiting.iter().position(|(waits, ..)| *waits == owner)
+        self.0.iter().position(|(waits, ..)| *waits == owner)
     }
 
     fn stands_behind(&self, claim: &Claim) -> bool {
-        let in_front = &self.waiting[..self.of(claim.owner).unwrap_or(self.waiting.len())];
+        let in_front = &self.0[..self.of(claim.owner).unwrap_or(self.0.len())];
         in_front.iter().any(|(_, mode, _)| claim.mode == Mode::Exclusive || *mode == Mode::Exclusive)
+    }
+}
+
+pub(crate) fn line() -> Double {
+    line_that_keeps(None)
+}
+
+fn line_that_keeps(keeps: Option<Mode>) -> Double {
+    let it = Arc::new(Line { keeps, keys: Mutex::default() });
+    Double {
+        capabilities: |own| own.with(Capability::Queue),
+        claims: Box::new(of_sync(&it, Line::claims)),
+        releases: Box::new(of_sync(&it, Line::releases)),
+        inspects: Box::new(of(&it, Line::inspects)),
+        lists: Box::new(of(&it, Line::lists)),
+        ..Double::sound()
     }
 }
 
 impl Line {
     fn counts(&self, seen: &mut Holders) {
         let (keys, now) = (self.keys.lock().unwrap(), Clock::system().now());
-        let waiting =
-            keys.get(&seen.key).map_or(0, |key| key.waiting.iter().filter(|(.., until)| *until > now).count());
-        seen.waiters = Some(waiting.try_into().unwrap());
-    }
-}
-
-#[async_trait]
-impl Double for Line {
-    fn claims(&self, own: Capabilities) -> Capabilities {
-        own.with(Capability::Queue)
+        let waiting = keys.get(&seen.key).into_iter().flat_map(|key| &key.0).filter(|(.., until)| *until > now);
+        seen.waiters = Some(waiting.count().try_into().unwrap());
     }
 
-    async fn try_acquire(&self, client: &Client, claim: &Claim) -> Result<Attempt> {
+    fn claims(&self, client: &Client, claim: &Claim) -> Result<Attempt> {
         let (mut keys, now) = (self.keys.lock().unwrap(), Clock::system().now());
         let key = keys.entry(claim.key.clone()).or_default();
-        key.waiting.retain(|(.., until)| *until > now);
-        let barred = key.stands_behind(claim) && !key.granted.contains(&claim.owner);
+        key.0.retain(|(.., until)| *until > now);
+        let barred = key.stands_behind(claim) && !client.was_granted(claim);
         let attempt = asks_unless(barred, client, claim)?;
         if matches!(attempt, Attempt::Granted { .. }) {
-            key.waiting.retain(|(waits, ..)| *waits != claim.owner);
-            key.granted.insert(claim.owner);
+            key.0.retain(|(waits, ..)| *waits != claim.owner);
         }
         if !claim.waits || matches!(attempt, Attempt::Granted { .. } | Attempt::AHEAD_OF_THE_CLOCK) {
             return Ok(attempt);
         }
         let waits = (claim.owner, claim.mode, now.plus(Duration::from_secs(3)));
         match key.of(claim.owner) {
-            Some(place) => key.waiting[place] = waits,
-            None => key.waiting.push(waits),
+            Some(place) => key.0[place] = waits,
+            None => key.0.push(waits),
         }
         let retry_in = Duration::from_secs(1);
         Ok(Attempt::Queued { epoch_of_holder: None, latest_epoch: None, retry_in, notifies: false, lease: claim.ttl })
     }
 
-    async fn release(&self, client: &Client, grant: &GrantRef) -> Result<LeaseStatus> {
+    fn releases(&self, client: &Client, grant: &GrantRef) -> Result<LeaseStatus> {
         let mut keys = self.keys.lock().unwrap();
         let key = keys.entry(grant.key.clone()).or_default();
-        key.waiting.retain(|(waits, mode, _)| *waits != grant.owner || self.keeps == Some(*mode));
-        at_once(client.store.release(grant))
+        key.0.retain(|(waits, mode, _)| *waits != grant.owner || self.keeps == Some(*mode));
+        at_once(client.release(grant))
     }
 
-    async fn inspect(&self, client: &Client, key: &LockKey) -> Result<Holders> {
-        let mut seen = client.store.inspect(key).await?;
+    async fn inspects(self: Arc<Self>, client: Client, key: LockKey) -> Result<Holders> {
+        let mut seen = client.store.inspect(&key).await?;
         self.counts(&mut seen);
         Ok(seen)
     }
 
-    async fn list(&self, client: &Client, prefix: &str, after: Option<&Cursor>) -> Result<Page> {
-        let mut page = client.store.list(prefix, after).await?;
-        for seen in &mut page.keys {
-            self.counts(seen);
-        }
+    async fn lists(self: Arc<Self>, client: Client, (prefix, after): Listing) -> Result<Page> {
+        let mut page = client.store.list(&prefix, after.as_ref()).await?;
+        page.keys.iter_mut().for_each(|seen| self.counts(seen));
         Ok(page)
     }
 }
