@@ -1,9 +1,9 @@
 //! What the program says when there is no server: which one, and what to do, on one line, without a credential.
 
 use leasehold_testkit::launch::free_port;
-use leasehold_testkit::{etcd, mysql, needs, postgres, redis, test};
+use leasehold_testkit::test;
 
-use crate::support::{Place, ended, leasehold, redis as redis_server, wait_for};
+use crate::support::{Place, ended, leasehold, redis};
 
 /// What `list` says on this store, which is not there: 69, and one line with what is wrong, and one with what to do.
 fn said(url: &str) -> String {
@@ -63,7 +63,7 @@ fn a_server_that_is_down_is_named_with_what_to_do() {
 fn a_host_that_is_not_known_and_a_port_of_something_else_are_named() {
     // A name that never leads anywhere (RFC 6761).
     const NOWHERE: &str = "no-such-host.invalid";
-    let (server, _) = redis_server("");
+    let (server, _) = redis("");
     let redis = format!("127.0.0.1:{}", server.port());
     for url in [
         "redis://ada:c4n4ry@HOST",
@@ -78,58 +78,6 @@ fn a_host_that_is_not_known_and_a_port_of_something_else_are_named() {
             assert!(other.contains(&redis), "{url}: {other}");
         }
     }
-}
-
-/// The store refuses what this URL says: 78, and why.
-fn is_refused(url: &str, why: &str) {
-    Place::at(url).run("list").is(78, &["refused by the store", why]).prints("");
-}
-
-#[test]
-fn a_password_or_a_database_that_redis_refuses_is_named() {
-    let server = needs("redis-server", redis::Server::start_blocking(&["--requirepass", "c4n4ry"]));
-    let at = format!("127.0.0.1:{}", server.port());
-    for scheme in ["redis", "redis-rw:redis", "reentrant:redis"] {
-        is_refused(&format!("{scheme}://{at}"), "the server wants a password: redis://:PASSWORD@HOST or");
-        is_refused(&format!("{scheme}://:c4n4ry-2@{at}"), "wrong user or password");
-        is_refused(&format!("{scheme}://ada:c4n4ry@{at}"), "wrong user or password");
-        is_refused(&format!("{scheme}://:c4n4ry@{at}/99"), &format!("{at}/99: it could not be set up"));
-    }
-}
-
-#[test]
-fn a_password_or_a_database_that_mysql_refuses_is_named() {
-    let server = wait_for(mysql::Server::needed(&[]));
-    wait_for(server.sql(&["CREATE USER ada@'%' IDENTIFIED BY 'c4n4ry'", "GRANT ALL ON leasehold.* TO ada@'%'"]));
-    for scheme in ["mysql:", "mysql-rw:"] {
-        let url = |user, password, database| {
-            server.url_of(user, password).replacen("mysql:", scheme, 1).replacen("/leasehold", database, 1)
-        };
-        is_refused(&url("ada", "c4n4ry-2", "/leasehold"), "check user, password, and the user's rights");
-        is_refused(&url("ada", "c4n4ry", "/nowhere"), "/nowhere: check user, password, and the user's rights");
-        is_refused(&url("root", "", "/nowhere"), "/nowhere: create the database first");
-    }
-}
-
-#[test]
-fn a_password_or_a_database_that_postgres_refuses_is_named() {
-    let server = wait_for(postgres::Server::needed(&[]));
-    let nowhere = server.url_of("leasehold", "c4n4ry").replacen("/leasehold?", "/nowhere?", 1);
-    is_refused(&nowhere, "database \"nowhere\" does not exist");
-    is_refused(&nowhere, "create the database first");
-    Place::at(format!("{}?nonsense=1", server.url())).run("list").is(64, &["nonsense"]);
-    is_refused(&server.url_of("nobody", "c4n4ry"), "check user, password, database");
-}
-
-#[test]
-fn a_password_that_etcd_refuses_is_named() {
-    let cluster = wait_for(etcd::Cluster::one(&[]));
-    for command in ["user add root:c4n4ry", "user grant-role root root", "auth enable"] {
-        wait_for(cluster.control(&command.split(' ').collect::<Vec<_>>())).unwrap();
-    }
-    is_refused(&cluster.url(), "the server wants a user and a password");
-    let wrong = cluster.url().replacen("://", "://root:c4n4ry-2@", 1);
-    is_refused(&format!("{wrong}?sslmode=disable"), "check user and password");
 }
 
 #[test]

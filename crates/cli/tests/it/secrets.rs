@@ -1,4 +1,4 @@
-//! A password is in no output, whatever happens: every command that a test runs looks for the one of the tests.
+//! A password is in no output, whatever happens: every command that a test runs looks for the one of the tests. What is wrong with it is told.
 
 use std::fs;
 
@@ -66,47 +66,69 @@ fn another_canary() -> String {
     format!("y3ll0w-b1rd-{}", std::process::id())
 }
 
+/// The store refuses what this URL says: 78, and why.
+#[track_caller]
+fn is_refused(url: &str, why: &str) {
+    Place::at(url).run("list").is(78, &["refused by the store", why]).prints("");
+}
+
 #[test]
-fn a_password_that_redis_takes_is_in_no_output_and_no_command_line() {
+fn a_password_that_redis_takes_is_in_no_output_and_no_command_line_and_what_it_refuses_is_named() {
     let canary = another_canary();
     let servers: Option<Vec<_>> = (0..3).map(|_| redis::Server::start_blocking(&[])).collect();
     let user = ["ACL", "SETUSER", "app", "on", &format!(">{canary}"), "~*", "&*", "+@all"];
     let with_user = |server: &redis::Server| {
         wait_for(server.ask(&user));
+        wait_for(server.ask(&["CONFIG", "SET", "requirepass", "c4n4ry"]));
         server.url().replacen("://", &format!("://app:{canary}@"), 1)
     };
     let servers = needs("redis-server", servers);
     let nodes: Vec<_> = servers.iter().map(with_user).collect();
-    for prefix in ["", "reentrant:", "redis-rw:"] {
-        sings_to_no_neighbour(&format!("{prefix}{}", nodes[0]));
+    let at = format!("127.0.0.1:{}", servers[0].port());
+    for scheme in ["redis", "reentrant:redis", "redis-rw:redis"] {
+        sings_to_no_neighbour(&nodes[0].replacen("redis", scheme, 1));
+        is_refused(&format!("{scheme}://{at}"), "the server wants a password: redis://:PASSWORD@HOST or");
+        is_refused(&format!("{scheme}://:c4n4ry-2@{at}"), "wrong user or password");
+        is_refused(&format!("{scheme}://ada:c4n4ry@{at}"), "wrong user or password");
+        is_refused(&format!("{scheme}://:c4n4ry@{at}/99"), &format!("{at}/99: it could not be set up"));
     }
     sings_to_no_neighbour(&format!("redlock:{}", nodes.join(",")));
 }
 
 #[test]
-fn a_password_that_mysql_takes_is_in_no_output_and_no_command_line() {
+fn a_password_that_mysql_takes_is_in_no_output_and_no_command_line_and_what_it_refuses_is_named() {
     let canary = another_canary();
     let server = wait_for(mysql::Server::needed(&[]));
     let user = format!("CREATE USER app@'%' IDENTIFIED BY '{canary}'");
     wait_for(server.sql(&[&user, "GRANT ALL ON leasehold.* TO app@'%'"]));
     for scheme in ["mysql:", "mysql-rw:"] {
-        let url = server.url_of("app", &canary).replacen("mysql:", scheme, 1);
-        Place::at(&url).run("migrate").is(0, &[]);
-        sings_to_no_neighbour(&url);
+        let url = |user, password, database| {
+            server.url_of(user, password).replacen("mysql:", scheme, 1).replacen("/leasehold", database, 1)
+        };
+        let taken = url("app", &canary, "/leasehold");
+        Place::at(&taken).run("migrate").is(0, &[]);
+        sings_to_no_neighbour(&taken);
+        is_refused(&url("app", "c4n4ry-2", "/leasehold"), "check user, password, and the user's rights");
+        is_refused(&url("app", &canary, "/nowhere"), "/nowhere: check user, password, and the user's rights");
+        is_refused(&url("root", "", "/nowhere"), "/nowhere: create the database first");
     }
 }
 
 #[test]
-fn a_password_that_postgres_takes_is_in_no_output_and_no_command_line() {
-    let canary = another_canary();
+fn a_password_that_postgres_takes_is_in_no_output_and_no_command_line_and_what_it_refuses_is_named() {
     let server = wait_for(postgres::Server::needed(&[]));
-    let url = server.url_of("leasehold", &canary);
+    let url = server.url_of("leasehold", &another_canary());
     Place::at(&url).run("migrate").is(0, &[]);
     sings_to_no_neighbour(&url);
+    let nowhere = server.url_of("leasehold", "c4n4ry").replacen("/leasehold?", "/nowhere?", 1);
+    is_refused(&nowhere, "database \"nowhere\" does not exist");
+    is_refused(&nowhere, "create the database first");
+    is_refused(&server.url_of("nobody", "c4n4ry"), "check user, password, database");
+    Place::at(format!("{}?nonsense=1", server.url())).run("list").is(64, &["nonsense"]);
 }
 
 #[test]
-fn a_password_that_etcd_takes_is_in_no_output_and_no_command_line() {
+fn a_password_that_etcd_takes_is_in_no_output_and_no_command_line_and_what_it_refuses_is_named() {
     let canary = another_canary();
     let cluster = wait_for(etcd::Cluster::one(&[]));
     for command in [
@@ -120,9 +142,12 @@ fn a_password_that_etcd_takes_is_in_no_output_and_no_command_line() {
     ] {
         wait_for(cluster.control(&command.split(' ').collect::<Vec<_>>())).unwrap();
     }
-    let url = cluster.url().replacen("://", &format!("://app:{canary}@"), 1);
+    let with = |credentials: &str| cluster.url().replacen("://", &format!("://{credentials}@"), 1);
+    let url = with(&format!("app:{canary}"));
     sings_to_no_neighbour(&url);
     sings_to_no_neighbour(&format!("{url}?sslmode=disable"));
+    is_refused(&cluster.url(), "the server wants a user and a password");
+    is_refused(&format!("{}?sslmode=disable", with("root:c4n4ry-2")), "check user and password");
 }
 
 /// One rule for all stores: loopback is no network, and over one a password goes in clear text only if the URL says so. Every client
