@@ -67,8 +67,8 @@ impl HoldArgs {
             permits: self.permits,
             wait_ms: wait,
             ttl_ms: self.ttl.map(millis),
-            reason: self.reason.clone(),
-            label: self.label.clone(),
+            reason: self.texts.reason.clone(),
+            label: self.texts.label.clone(),
             ..Request::default()
         })
     }

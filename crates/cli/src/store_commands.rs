@@ -42,13 +42,8 @@ pub(crate) struct HoldArgs {
     #[arg(long, value_name = "DUR", value_parser = duration::parse_positive, requires = "key")]
     pub(crate) ttl: Option<Duration>,
 
-    /// Why you lock; shown to those who wait for the lock or inspect it
-    #[arg(long, value_name = "TEXT", requires = "key")]
-    pub(crate) reason: Option<String>,
-
-    /// Who you are; shown beside the reason (default: user@host pid N)
-    #[arg(long, value_name = "TEXT", requires = "key")]
-    pub(crate) label: Option<String>,
+    #[command(flatten)]
+    pub(crate) texts: Texts,
 }
 
 /// Grant locks to all processes of this host, at a Unix socket

@@ -12,14 +12,15 @@ use crate::wording::default_label;
 
 // What others are shown of a lock. A doc comment here would be the help of each command that takes them.
 #[derive(Args, Debug)]
+#[group(requires = "key")]
 pub(crate) struct Texts {
     /// Why you lock; shown to those who wait for the lock or inspect it
     #[arg(long, value_name = "TEXT")]
-    reason: Option<String>,
+    pub(crate) reason: Option<String>,
 
     /// Who you are; shown beside the reason (default: user@host pid N)
     #[arg(long, value_name = "TEXT")]
-    label: Option<String>,
+    pub(crate) label: Option<String>,
 }
 
 impl Texts {

@@ -19,7 +19,7 @@ fn bad_usage_is_64_and_runs_nothing() {
         --restart -s | --permits=0 | --permits=33 | --permits=-1 | --permits=many | --shared --permits 2 | \
         --once-per 25h | --once-per 0.5 | --once-per x | --once-per 1h --permits 2 | --backend mongodb://h | \
         --backend no-url | --backend= | --backend '' | --password-file /dev/null";
-    const COMMANDS: &str = " | run | run k | walk k -- echo ran | run '' -- echo ran | --backend '' list | acquire k | hold -n | \
+    const COMMANDS: &str = " | run | run k | walk k -- echo ran | run '' -- echo ran | --backend '' list | acquire k | hold -n | hold --label ada | hold --reason r | \
         hold -n -w 1s k | release leasehold2:x | doctor --ttl 1ms | bench --session me | bench --seconds 0 | bench --seconds 601 | \
         bench --seconds x | migrate | gc | heal | --session me inspect k | watch --interval 1ms | watch --interval x | watch --json --color never | man nothing";
     let place = Place::file();
