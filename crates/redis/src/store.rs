@@ -16,6 +16,7 @@ use crate::client::replication::{refuse_a_replica, warn_of_fail_over};
 use crate::client::settings::ConnectionSettings;
 use crate::keyspace::names::{KeyNames, Namespace};
 use crate::pubsub::notifications::PubSub;
+use crate::pubsub::subscribers::forced_channel;
 use crate::script::arguments::ScriptArguments;
 use crate::script::function::ScriptFunction;
 use crate::script::group_commit::GroupCommit;
@@ -334,7 +335,7 @@ impl Store {
     /// The channel on which every process with an [`inbox`](Self::inbox) hears the name of a lock that was taken from its holder by
     /// force, so that the holder's process can ask before its next renewal is due. A message is no more than a reason to ask.
     pub fn forced_channel(&self) -> String {
-        self.0.notifications.forced_channel()
+        forced_channel(&self.0.namespace)
     }
 
     /// Ends both connections, if they are our own, within the [`command_timeout`](Self::command_timeout) each. Later

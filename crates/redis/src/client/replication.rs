@@ -5,30 +5,19 @@ use leasehold_core::{Error, ErrorKind, Result};
 use crate::client::command::Target;
 use crate::client::connection::Connection;
 
-/// What about replication makes a fail-over lose locks, in a sentence for each primary that it is true of; none where all
-/// is well, and where a server does not tell.
-///
-/// A primary that has replicas, or Sentinels to replace it, and that writes on when it is cut off from all of them.
-pub(crate) async fn fail_over_risks(connection: &Connection) -> Vec<String> {
-    let mut risks = Vec::new();
+/// Warns, through `tracing`, of what about replication makes a fail-over lose locks: of each primary that has replicas, or
+/// Sentinels to replace it, and that writes on when it is cut off from all of them. Of none that does not tell.
+pub(crate) async fn warn_of_fail_over(connection: &Connection) {
     for node in connection.primaries() {
         let server = node.as_ref().map(|node| format!("{}: ", node.to_string().escape_debug())).unwrap_or_default();
         if ask(connection, node).await.is_some_and(|state| state.writes_alone(connection.has_sentinels())) {
-            risks.push(format!(
+            tracing::warn!(
                 "{server}this Redis can be replaced by a replica and goes on writing when it is cut off from all of \
                  them, so that a fail-over can put two holders side by side: set min-replicas-to-write 1 and a \
                  min-replicas-max-lag shorter than the time after which it counts as down, and let replicas confirm \
                  grants and renewals (confirm_replicas)"
-            ));
+            );
         }
-    }
-    risks
-}
-
-/// Warns of them, through `tracing`.
-pub(crate) async fn warn_of_fail_over(connection: &Connection) {
-    for risk in fail_over_risks(connection).await {
-        tracing::warn!("{risk}");
     }
 }
 

@@ -12,7 +12,7 @@ use tokio::time::timeout;
 use crate::client::connection::Connection;
 use crate::keyspace::names::Namespace;
 use crate::pubsub::connection::PubSubConnection;
-use crate::pubsub::subscribers::{Subscribers, forced_channel};
+use crate::pubsub::subscribers::Subscribers;
 use crate::pubsub::subscription::TopicSubscription;
 
 /// The part of a key's names on which its releases are published.
@@ -77,11 +77,6 @@ impl PubSub {
     /// The channel on which grants are received at this moment, if there is one and a subscription is open.
     pub(crate) fn inbox(&self) -> Option<&str> {
         self.subscribers.inbox()
-    }
-
-    /// The channel on which all processes with an inbox hear of which locks were taken from their holders by force.
-    pub(crate) fn forced_channel(&self) -> String {
-        forced_channel(&self.namespace)
     }
 
     /// Warns, once, if there is a reason why a release did not serve or notify those who wait.

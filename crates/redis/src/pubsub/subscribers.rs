@@ -13,7 +13,7 @@ use crate::keyspace::number::read_epoch;
 pub(super) const KEPT: usize = 64;
 
 /// The channel of a namespace on which all processes hear of which locks were taken from their holders by force.
-pub(super) fn forced_channel(namespace: &Namespace) -> String {
+pub(crate) fn forced_channel(namespace: &Namespace) -> String {
     namespace.own("forced")
 }
 
