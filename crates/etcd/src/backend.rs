@@ -6,7 +6,7 @@ use leasehold_core::{
     OwnerId, Page, Renewal, Result, SharedBackend,
 };
 
-use crate::nodes::{LIMIT, Nodes};
+use crate::nodes::LIMIT;
 use crate::renew::BATCH;
 use crate::store::Store;
 use crate::{acquire, admin, release, renew};
@@ -14,7 +14,7 @@ use crate::{acquire, admin, release, renew};
 /// The [`Backend`] behind [`Etcd`](crate::Etcd): the locks of one namespace in one etcd.
 #[derive(Clone, Debug)]
 pub struct EtcdBackend {
-    store: Store,
+    pub(crate) store: Store,
 }
 
 #[async_trait]
@@ -76,15 +76,6 @@ impl SharedBackend for EtcdBackend {}
 
 impl EtcdBackend {
     pub(crate) const NAME: &'static str = "etcd";
-
-    pub(crate) fn new(nodes: Nodes) -> Self {
-        Self { store: Store::new(nodes) }
-    }
-
-    /// Asks the server whether it answers, and takes part in the decision.
-    pub(crate) async fn check(&self) -> Result<()> {
-        self.store.base("connect").await.map(drop)
-    }
 
     /// The capabilities, which are the same for every server. No I/O.
     pub(crate) fn claims() -> Capabilities {

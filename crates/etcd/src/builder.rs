@@ -6,6 +6,7 @@ use crate::address::{Address, refuse};
 use crate::backend::EtcdBackend;
 use crate::locker::Etcd;
 use crate::nodes::Nodes;
+use crate::store::Store;
 
 /// The settings of an [`Etcd`]: a URL, and what differs from it and from the defaults. Nothing is checked or sent before
 /// [`connect`](Self::connect).
@@ -58,9 +59,10 @@ impl EtcdBuilder {
     /// The errors of [`connect`](Self::connect).
     pub async fn backend(self) -> Result<EtcdBackend> {
         let named = |error: Error| error.with_backend(EtcdBackend::NAME);
-        let backend = EtcdBackend::new(Nodes::new(self.address().map_err(named)?));
-        backend.check().await.map_err(named)?;
-        Ok(backend)
+        let store = Store::new(Nodes::new(self.address().map_err(named)?));
+        // Whoever answers takes part in the decision.
+        store.base("connect").await.map_err(named)?;
+        Ok(EtcdBackend { store })
     }
 
     fn address(&self) -> Result<Address> {

@@ -6,9 +6,9 @@ use crate::failure::is_compacted;
 use crate::names::Names;
 use crate::nodes::Nodes;
 use crate::proto::{
-    ALARM, AlarmMember, AlarmRequest, AlarmResponse, Compare, MEMBER_LIST, Member, MemberListRequest,
-    MemberListResponse, Operation, RANGE, RangeRequest, RangeResponse, STATUS, StatusRequest, StatusResponse, TXN,
-    TxnRequest, TxnResponse, USER_GET, UserGetRequest, UserGetResponse,
+    ALARM, AlarmMember, AlarmResponse, Compare, MEMBER_LIST, Member, MemberListResponse, Operation, RANGE,
+    RangeRequest, RangeResponse, STATUS, StatusResponse, TXN, TxnRequest, TxnResponse, USER_GET, UserGetRequest,
+    UserGetResponse,
 };
 use crate::store::read;
 
@@ -48,7 +48,7 @@ pub(crate) async fn examine(url: &str) -> Result<Vec<Finding>> {
 
 /// What one server of the URL says of itself.
 async fn member(host: &str, node: Nodes) -> Vec<Finding> {
-    let said: Result<StatusResponse> = node.ask(read("examine", STATUS), StatusRequest {}).await;
+    let said: Result<StatusResponse> = node.ask(read("examine", STATUS), ()).await;
     node.close();
     match said {
         Ok(status) => vec![version(host, &status.version), space(host, &status)],
@@ -95,7 +95,7 @@ fn space(host: &str, status: &StatusResponse) -> Finding {
 
 /// How many members there are, and which of them do not vote.
 async fn members(nodes: &Nodes) -> Vec<Finding> {
-    let members: Vec<Member> = match nodes.ask(read("examine", MEMBER_LIST), MemberListRequest {}).await {
+    let members: Vec<Member> = match nodes.ask(read("examine", MEMBER_LIST), ()).await {
         Ok(MemberListResponse { members }) => members,
         Err(error) => return vec![unread("member-count", &format!("the members cannot be read: {error}"))],
     };
@@ -130,7 +130,7 @@ fn count(voters: usize) -> Finding {
 }
 
 async fn alarms(nodes: &Nodes) -> Finding {
-    let alarms: Vec<AlarmMember> = match nodes.ask(read("examine", ALARM), AlarmRequest {}).await {
+    let alarms: Vec<AlarmMember> = match nodes.ask(read("examine", ALARM), ()).await {
         Ok(AlarmResponse { alarms }) => alarms,
         Err(error) => return unread("alarm", &format!("the alarms cannot be read: {error}")),
     };

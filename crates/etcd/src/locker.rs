@@ -1,4 +1,4 @@
-use leasehold_core::{Backed, Capabilities, Engine, EngineOptions};
+use leasehold_core::{Capabilities, Engine};
 
 use crate::backend::EtcdBackend;
 
@@ -23,21 +23,6 @@ impl Etcd {
     pub async fn close(&self) {
         self.engine.close().await;
     }
-
-    pub(crate) fn with(backend: EtcdBackend, options: EngineOptions) -> Self {
-        Self { engine: Engine::with(backend, options) }
-    }
 }
 
-impl From<EtcdBackend> for Etcd {
-    fn from(backend: EtcdBackend) -> Self {
-        Self::with(backend, EngineOptions::new())
-    }
-}
-
-impl Backed for Etcd {
-    type Backend = EtcdBackend;
-    fn engine(&self) -> &Engine<EtcdBackend> {
-        &self.engine
-    }
-}
+leasehold_core::backed!(Etcd, EtcdBackend);

@@ -89,22 +89,6 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_name_of_an_entry_is_read_back() {
-        let names = Names::new(&Namespace::new("a/b").unwrap());
-        let owner = OwnerId::random();
-        for key in ["k", "k/w/", "é%2F\0", " ", "日本"] {
-            let key = LockKey::new(key).unwrap();
-            let name = names.entry(&key, Mode::Shared, owner);
-            assert_eq!(names.read(&name), Some((key.clone(), Mode::Shared, owner)));
-            let (from, to) = names.line(&key);
-            assert!((from..to).contains(&name) && !names.writers(&key).0.starts_with(&name));
-        }
-        for other in ["", "leasehold/a%2Fb/held/k/x/00", "leasehold/a%2Fb/held/k/w/00", "leasehold/b/held/k/w/"] {
-            assert_eq!(names.read(other.as_bytes()), None, "{other}");
-        }
-    }
-
-    #[test]
     fn lines_are_found_by_prefix_and_behind_a_key() {
         let names = Names::new(&Namespace::default());
         let name = |key: &str| names.entry(&LockKey::new(key).unwrap(), Mode::Exclusive, OwnerId::random());

@@ -228,9 +228,6 @@ pub(crate) struct AuthenticateResponse {
 }
 
 #[derive(Clone, PartialEq, Message)]
-pub(crate) struct StatusRequest {}
-
-#[derive(Clone, PartialEq, Message)]
 pub(crate) struct StatusResponse {
     #[prost(string, tag = "2")]
     pub(crate) version: String,
@@ -241,9 +238,6 @@ pub(crate) struct StatusResponse {
     #[prost(int64, tag = "12")]
     pub(crate) quota: i64,
 }
-
-#[derive(Clone, PartialEq, Message)]
-pub(crate) struct MemberListRequest {}
 
 #[derive(Clone, PartialEq, Message)]
 pub(crate) struct MemberListResponse {
@@ -262,10 +256,6 @@ pub(crate) struct Member {
     #[prost(bool, tag = "5")]
     pub(crate) learner: bool,
 }
-
-/// Asks for the alarms of all members: `GET` is 0, and so is every member.
-#[derive(Clone, PartialEq, Message)]
-pub(crate) struct AlarmRequest {}
 
 #[derive(Clone, PartialEq, Message)]
 pub(crate) struct AlarmResponse {

@@ -10,7 +10,7 @@ use leasehold_core::{
 use crate::dir_options::DirOptions;
 use crate::error::BACKEND;
 use crate::store::Store;
-use crate::{acquire, admin, downgrade, release, renew};
+use crate::{acquire, admin, downgrade, renew};
 
 /// The [`Backend`] behind [`FileLocks`](crate::FileLocks): the locks of one namespace in one directory.
 #[derive(Debug)]
@@ -69,7 +69,18 @@ impl Backend for FileBackend {
     }
 
     async fn release(&self, grant: &GrantRef) -> Result<LeaseStatus> {
-        release::release(&self.store, grant)
+        let mut held = self.store.held();
+        if held.get(&grant.owner).is_none_or(|ours| ours.key != grant.key) {
+            return Ok(LeaseStatus::NotHeld);
+        }
+        let Some(ours) = held.remove(&grant.owner) else { return Ok(LeaseStatus::NotHeld) };
+        drop(held);
+        // Whatever the answer is, also an error, this process does not hold the grant afterwards.
+        let status = ours.status();
+        if !matches!(status, Ok(LeaseStatus::NotHeld | LeaseStatus::ForceReleased)) {
+            ours.free(&self.store.idle);
+        }
+        status
     }
 
     async fn downgrade(&self, writer: &GrantRef, claim: &Claim) -> Result<Attempt> {

@@ -177,21 +177,6 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_counter_that_is_lost_goes_on_above_what_was_ahead_of_the_clock() {
-        let dir = tempfile::tempdir().unwrap();
-        let (files, clock) = (key_files(&dir), Clock::system());
-        for _ in 0..20 {
-            let mut newest = next_counter(None, None, &files, &clock).await.unwrap();
-            while let Some(next) = next_counter(newest, None, &files, &clock).await.unwrap() {
-                newest = Some(next);
-            }
-            let next = next_counter(None, None, &files, &clock).await.unwrap();
-            assert!(next.unwrap().epoch > newest.unwrap().epoch);
-            assert!(!files.counter().exists().unwrap(), "it is not so far ahead that a spare copy is needed");
-        }
-    }
-
-    #[tokio::test]
     async fn the_spare_copy_never_goes_down_and_a_torn_one_counts_as_none() {
         let dir = tempfile::tempdir().unwrap();
         let path = key_files(&dir).counter();

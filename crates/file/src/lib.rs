@@ -12,7 +12,6 @@ mod locker;
 mod acquire;
 mod admin;
 mod downgrade;
-mod release;
 mod renew;
 // what makes a directory unsafe,
 mod examination;

@@ -110,18 +110,3 @@ fn prepare(root: &Path, namespace: &str, options: DirOptions) -> Result<Arc<Open
     }
     opened.below(namespace, options)
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_files_of_a_key_differ_in_their_endings() {
-        let dir = tempfile::tempdir().unwrap();
-        let directory = LockDirectory::open(dir.path(), "n", DirOptions::default()).unwrap();
-        let files = directory.key_files(&LockKey::new("a.b").unwrap());
-        let paths = [files.lock.clone(), files.counter(), files.readers(), files.replacement()];
-        let names = paths.map(|path| path.full().file_name().unwrap().to_str().unwrap().to_owned());
-        assert_eq!(names, ["a%2Eb.lock", "a%2Eb.count", "a%2Eb.readers", "a%2Eb.new"]);
-    }
-}

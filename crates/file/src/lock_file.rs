@@ -106,7 +106,7 @@ mod tests {
 
     fn holder() -> Record<'static> {
         let (label, reason) = (Some("a \"label\"\n".into()), Some("\0 and\r 😀".into()));
-        Record { session: "s".into(), mode: Mode::Exclusive.into(), pid: 1, label, reason, epoch: 7, since: 5, file: 3 }
+        Record { session: "s".into(), mode: Mode::Exclusive, pid: 1, label, reason, epoch: 7, since: 5, file: 3 }
     }
 
     proptest! {

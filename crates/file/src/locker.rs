@@ -1,4 +1,4 @@
-use leasehold_core::{Backed, Capabilities, Engine};
+use leasehold_core::{Capabilities, Engine};
 
 use crate::backend::FileBackend;
 
@@ -23,15 +23,4 @@ impl FileLocks {
     }
 }
 
-impl From<FileBackend> for FileLocks {
-    fn from(backend: FileBackend) -> Self {
-        Self { engine: Engine::new(backend) }
-    }
-}
-
-impl Backed for FileLocks {
-    type Backend = FileBackend;
-    fn engine(&self) -> &Engine<FileBackend> {
-        &self.engine
-    }
-}
+leasehold_core::backed!(FileLocks, FileBackend);

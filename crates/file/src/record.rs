@@ -14,7 +14,7 @@ pub(crate) struct Record<'a> {
     /// The session of the holder's process. The record counts while that session is alive: see
     /// [`Sessions`](crate::sessions::Sessions).
     pub(crate) session: Cow<'a, str>,
-    pub(crate) mode: ModeName,
+    pub(crate) mode: Mode,
     pub(crate) pid: u32,
     pub(crate) label: Option<Cow<'a, str>>,
     pub(crate) reason: Option<Cow<'a, str>>,
@@ -26,37 +26,16 @@ pub(crate) struct Record<'a> {
     pub(crate) file: u64,
 }
 
-/// A mode, as it is written in a record.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub(crate) enum ModeName {
-    Exclusive,
-    Shared,
-}
-
 impl Record<'_> {
     pub(crate) fn write_json(&self, bytes: &mut Vec<u8>) {
         serde_json::to_writer(bytes, self).expect("strings and numbers can always be written");
     }
 
     pub(crate) fn to_holder(&self) -> Holder {
-        let mode = match self.mode {
-            ModeName::Exclusive => Mode::Exclusive,
-            ModeName::Shared => Mode::Shared,
-        };
-        let mut holder = Holder::of_epoch(mode, self.epoch);
+        let mut holder = Holder::of_epoch(self.mode, self.epoch);
         holder.label = self.label.as_deref().map(str::to_owned);
         holder.reason = self.reason.as_deref().map(str::to_owned);
         holder
-    }
-}
-
-impl From<Mode> for ModeName {
-    fn from(mode: Mode) -> Self {
-        match mode {
-            Mode::Exclusive => Self::Exclusive,
-            Mode::Shared => Self::Shared,
-        }
     }
 }
 
@@ -155,7 +134,7 @@ mod tests {
         let readers = ReaderFiles::new(OpenDir::open(dir.path()).unwrap().path_to("k.readers"));
         let on = |inode| Record {
             session: "s".into(),
-            mode: ModeName::Shared,
+            mode: Mode::Shared,
             pid: 1,
             label: None,
             reason: None,

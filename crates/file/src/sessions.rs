@@ -174,7 +174,6 @@ impl Drop for Session {
 
 #[cfg(test)]
 mod tests {
-    use std::fs;
     use std::path::Path;
 
     use super::*;
@@ -186,38 +185,6 @@ mod tests {
 
     fn sessions(dir: &Path) -> Sessions {
         Sessions::new(OpenDir::open(dir).unwrap().path_to(""))
-    }
-
-    #[test]
-    fn a_session_lives_until_it_ends_and_creates_its_file_anew() {
-        let dir = tempfile::tempdir().unwrap();
-        let (ours, theirs) = (sessions(dir.path()), sessions(dir.path()));
-        let (id, began) = ours.current().unwrap();
-        assert!(began && !ours.current().unwrap().1);
-        for sessions in [&ours, &theirs] {
-            assert_eq!(liveness(sessions, &id), Liveness::Alive);
-        }
-        assert!(theirs.dead(&mut LivenessCache::default()).unwrap().is_empty());
-        fs::remove_file(dir.path().join(&*id)).unwrap();
-        assert_eq!(liveness(&theirs, &id), Liveness::Unknown);
-        ours.restore_file().unwrap();
-        assert_eq!(liveness(&theirs, &id), Liveness::Alive);
-        ours.end();
-        assert_eq!(liveness(&theirs, &id), Liveness::Unknown);
-        assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 0);
-    }
-
-    #[test]
-    fn a_file_that_nobody_keeps_locked_is_dead_and_can_be_removed() {
-        let dir = tempfile::tempdir().unwrap();
-        let sessions = sessions(dir.path());
-        let (ours, _) = sessions.current().unwrap();
-        let left = OwnerId::random().to_hex();
-        fs::write(dir.path().join(&left), "pid 1\n").unwrap();
-        let dead = sessions.dead(&mut LivenessCache::default()).unwrap();
-        assert_eq!(dead, [left]);
-        sessions.remove(&dead);
-        assert_eq!(OpenDir::open(dir.path()).unwrap().path_to("").names().unwrap(), [&*ours]);
     }
 
     #[test]

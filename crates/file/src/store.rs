@@ -70,7 +70,7 @@ impl Store {
     pub(crate) fn record<'c>(&self, claim: &'c Claim, session: &'c str, epoch: u64, lock_file: FileId) -> Record<'c> {
         Record {
             session: session.into(),
-            mode: claim.mode.into(),
+            mode: claim.mode,
             pid: self.pid,
             label: claim.label.as_deref().map(Into::into),
             reason: claim.reason.as_deref().map(Into::into),

@@ -30,7 +30,7 @@ pub(crate) async fn list(store: &Store, prefix: &str, after: Option<&Cursor>) ->
         let chunk = scan.chunk(&store.sessions, "list", &ends).await?;
         let step = Step::new("list", &store.statements.list).repeatable();
         let found = store.sessions.run(step, named(chunk.names())).await?.rows;
-        let name = |row| Columns::of(row, "list").bytes();
+        let name = |row| Columns::of(row, "list").get::<Vec<u8>>();
         let names: Vec<_> = found.iter().take(PAGE).map(name).collect::<Result<_>>()?;
         if let (Some(first), Some(last)) = (names.first(), names.last()) {
             let held = holders_within(store, first.clone(), last.clone()).await?;
@@ -111,9 +111,9 @@ fn holders(store: &Store, rows: &[Row]) -> Result<BTreeMap<LockKey, Vec<Holder>>
     let mut held: BTreeMap<_, Vec<_>> = BTreeMap::new();
     for row in rows {
         let mut columns = Columns::of(row, "inspect");
-        let name = columns.bytes()?;
-        let mode = if columns.number()? == 1 { Mode::Exclusive } else { Mode::Shared };
-        let mut holder = Holder::of_epoch(mode, columns.number()?);
+        let name: Vec<u8> = columns.get()?;
+        let mode = if columns.get::<u64>()? == 1 { Mode::Exclusive } else { Mode::Shared };
+        let mut holder = Holder::of_epoch(mode, columns.get()?);
         holder.remaining = Some(columns.micros()?);
         holder.label = columns.text()?;
         holder.reason = columns.text()?;

@@ -2,18 +2,19 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use leasehold_core::{
-    Attempt, Backend, Capabilities, Capability, Claim, Cursor, GrantRef, Holders, LeaseStatus, LockKey, OwnerId, Page,
-    Renewal, Result, SharedBackend,
+    Attempt, Backend, Capabilities, Capability, Claim, Cursor, GrantRef, Holders, LeaseStatus, LockKey, Mode, OwnerId,
+    Page, Renewal, Result, SharedBackend,
 };
-use leasehold_mysql::{Opened, RENEWAL_BATCH, Step, TableName};
+use leasehold_mysql::{RENEWAL_BATCH, Step};
 
+use crate::readers::{release_reader, try_acquire_reader};
 use crate::store::Store;
-use crate::{acquire, admin, downgrade, release, renew};
+use crate::{admin, downgrade};
 
 /// The [`Backend`] behind [`MysqlRw`](crate::MysqlRw): the locks of one namespace in one pair of tables.
 #[derive(Clone, Debug)]
 pub struct MysqlRwBackend {
-    store: Store,
+    pub(crate) store: Store,
 }
 
 #[async_trait]
@@ -23,19 +24,40 @@ impl Backend for MysqlRwBackend {
     }
 
     async fn try_acquire(&self, claim: &Claim) -> Result<Attempt> {
-        acquire::try_acquire(&self.store, claim).await
+        match claim.mode {
+            Mode::Exclusive => self.store.claims.run((self.store.namespace.name_of(&claim.key), claim.clone())).await,
+            Mode::Shared => try_acquire_reader(&self.store, claim).await,
+        }
     }
 
     async fn renew(&self, renewals: &[Renewal], within: Duration) -> Vec<Result<LeaseStatus>> {
-        renew::renew(&self.store, renewals, within).await
+        let Store { sessions, statements, namespace, .. } = &self.store;
+        let is_writer = |renewal: &Renewal| renewal.grant.mode == Mode::Exclusive;
+        let leases = |writers: bool| -> Vec<_> {
+            let these = renewals.iter().filter(|renewal| is_writer(renewal) == writers);
+            these.map(|renewal| (namespace.name_of(&renewal.grant.key), renewal.grant.owner, renewal.ttl)).collect()
+        };
+        let mut writers = statements.writers().renew(sessions, leases(true), within).await.into_iter();
+        let mut readers = statements.readers().renew(sessions, leases(false), within).await.into_iter();
+        let answer = |renewal| if is_writer(renewal) { writers.next() } else { readers.next() };
+        renewals.iter().map(answer).map(|answer| answer.unwrap_or(Ok(LeaseStatus::NotHeld))).collect()
     }
 
     async fn release(&self, grant: &GrantRef) -> Result<LeaseStatus> {
-        release::release(&self.store, grant).await
+        let name = self.store.namespace.name_of(&grant.key);
+        match grant.mode {
+            Mode::Exclusive => self.store.releases.run((name, grant.owner)).await,
+            Mode::Shared => release_reader(&self.store, name, grant.owner).await,
+        }
     }
 
     async fn take_over(&self, grant: &GrantRef, new_owner: OwnerId, ttl: Duration) -> Result<LeaseStatus> {
-        renew::take_over(&self.store, grant, new_owner, ttl).await
+        let Store { sessions, statements, namespace, .. } = &self.store;
+        let leases = match grant.mode {
+            Mode::Exclusive => statements.writers(),
+            Mode::Shared => statements.readers(),
+        };
+        leases.take_over(sessions, namespace.name_of(&grant.key), grant, new_owner, ttl).await
     }
 
     async fn downgrade(&self, writer: &GrantRef, claim: &Claim) -> Result<Attempt> {
@@ -72,10 +94,6 @@ impl SharedBackend for MysqlRwBackend {}
 impl MysqlRwBackend {
     pub(crate) const NAME: &'static str = "mysql-rw";
 
-    pub(crate) fn new(opened: Opened, readers: &TableName) -> Self {
-        Self { store: Store::new(opened, readers) }
-    }
-
     /// The capabilities, which are the same for every server. No I/O.
     pub(crate) fn claims() -> Capabilities {
         Capabilities::new(Self::NAME)
@@ -89,11 +107,5 @@ impl MysqlRwBackend {
             .with(Capability::LocalHandoff)
             .with(Capability::Detach)
             .without(Capability::Wakeup, "MySQL has no signal of a release; waiters poll")
-    }
-
-    /// Deletes the rows of keys that have been free, and of readers that have been expired, for longer than `older_than`,
-    /// and answers how many.
-    pub(crate) async fn gc(&self, older_than: Duration) -> Result<u64> {
-        admin::gc(&self.store, older_than).await
     }
 }

@@ -4,6 +4,7 @@ use leasehold_mysql::{ConnectionSettings, Opened, Pool, connection_settings};
 use crate::backend::MysqlRwBackend;
 use crate::locker::MysqlRw;
 use crate::sql::{LOCKS, READERS, readers_of};
+use crate::store::Store;
 
 /// The name of the table unless another is named.
 pub(crate) const TABLE_NAME: &str = "leasehold_rw";
@@ -47,7 +48,7 @@ impl MysqlRwBuilder {
             opened.sessions.close().await;
             return Err(refused.with_backend(MysqlRwBackend::NAME));
         }
-        Ok(MysqlRwBackend::new(opened, &readers))
+        Ok(MysqlRwBackend { store: Store::new(opened, &readers) })
     }
 
     /// Creates both tables unless they exist. The user needs the right to `CREATE`; see "Server requirements".

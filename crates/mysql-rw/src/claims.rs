@@ -5,7 +5,7 @@ use std::time::Duration;
 use leasehold_core::{Attempt, Claim, Error, ErrorKind, LeaseStatus, OwnerId, Result};
 use leasehold_mysql::{
     Answers, Apart, BoxFuture, Columns, GroupCommit, NamedClaim, Operations, Params, Releases, Row, Sessions, Step,
-    Value, batch, claim_again, claim_row, micros, named, text,
+    Value, batch, claim_again, claim_params, claim_row, named,
 };
 
 use crate::row::{answer, run_on_row};
@@ -33,15 +33,8 @@ impl Claims {
 
     /// Claims the key, so that no further reader is admitted. The writer is granted if no reader is left.
     async fn one(&self, name: &[u8], claim: &Claim) -> Result<Attempt> {
-        let params = named([
-            ("name", Value::Bytes(name.to_vec())),
-            ("owner", claim.owner.as_bytes().into()),
-            ("client", self.client.as_bytes().into()),
-            ("waits", Value::from(claim.waits)),
-            ("ttl", micros(claim.ttl)),
-            ("label", text(claim.label.as_deref())),
-            ("reason", text(claim.reason.as_deref())),
-        ]);
+        let ours = [("client", self.client.as_bytes().into()), ("waits", Value::from(claim.waits))];
+        let params = named(claim_params(name.to_vec(), claim).into_iter().chain(ours));
         let statement = &self.statements.try_acquire_writer;
         match answer(&run_on_row(&self.sessions, &self.statements, statement, name, params).await?)? {
             busy @ Attempt::Busy { .. } => Ok(busy),
@@ -57,7 +50,7 @@ impl Claims {
         let (read_keys, params) = batch(&self.statements.read_keys, &names, &[]);
         let step = Step::new(Self::NAME, &read_keys).repeatable();
         let read = self.sessions.run(step, Params::Positional(params)).await?;
-        let name = |row: &Row| Columns::of(row, Self::NAME).bytes();
+        let name = |row: &Row| Columns::of(row, Self::NAME).get::<Vec<u8>>();
         let read: HashSet<_> = read.rows.iter().map(name).collect::<Result<_>>()?;
         let unread: Vec<_> = requests.iter().filter(|(name, _)| !read.contains(name)).copied().collect();
         let mut answers = self.claim_unread(&unread).await?.into_iter();
@@ -74,7 +67,7 @@ impl Claims {
         params.push(self.client.as_bytes().into());
         let (outcome, names) = batch(&self.statements.claimed, &rows, &[]);
         let (step, outcome) = (Step::new(Self::NAME, &claim).repeatable(), (&*outcome, Params::Positional(names)));
-        let reply = match self.sessions.try_batch(step, Params::Positional(params), outcome, None).await? {
+        let reply = match self.sessions.run_batch(step, Params::Positional(params), outcome, None).await? {
             Ok(reply) => reply,
             Err(Apart::Untouched) => return Ok(requests.iter().map(|_| None).collect()),
             Err(Apart::InDoubt) => return Ok(claim_again(self, requests).await),
@@ -82,7 +75,7 @@ impl Claims {
         let mut found = HashMap::new();
         for row in &reply.rows {
             let mut columns = Columns::of(row, Self::NAME);
-            found.insert(columns.bytes()?, Found::read(columns)?);
+            found.insert(columns.get::<Vec<u8>>()?, Found::read(columns)?);
         }
         Ok(requests
             .iter()
@@ -142,7 +135,7 @@ impl Claims {
         let reply = self.sessions.run(step, params).await?;
         let Some(row) = reply.rows.first() else { return Ok(None) };
         let mut columns = Columns::of(row, Self::NAME);
-        Ok(Some(ReadersLeft { readers: columns.number()?, expired: columns.number()? }))
+        Ok(Some(ReadersLeft { readers: columns.get()?, expired: columns.get()? }))
     }
 }
 
@@ -167,8 +160,8 @@ struct Found {
 
 impl Found {
     fn read(mut columns: Columns<'_>) -> Result<Self> {
-        let (writer, epoch) = (columns.optional_bytes()?, columns.number()?);
-        Ok(Self { writer, epoch, left: columns.micros()?, readers: columns.number()? })
+        let (writer, epoch) = (columns.get()?, columns.get()?);
+        Ok(Self { writer, epoch, left: columns.micros()?, readers: columns.get()? })
     }
 
     /// What became of a claim. `None`: that is for a claim of its own to find out, because there are readers.

@@ -1,5 +1,4 @@
 use std::collections::HashMap;
-use std::collections::hash_map::Entry;
 use std::ops::Deref;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -15,7 +14,7 @@ use tokio::sync::oneshot::{self, error::TryRecvError};
 /// Drawing changes the row of the key, which only one session at a time can do.
 #[derive(Debug, Default)]
 pub(crate) struct EpochAllocator {
-    keys: Mutex<HashMap<LockKey, Counted>>,
+    keys: Mutex<HashMap<LockKey, Arc<KeyRequests>>>,
     /// The time of a round trip, in microseconds.
     round_trip: AtomicU64,
 }
@@ -26,13 +25,6 @@ const LONGEST_ROUND_TRIP: Duration = Duration::from_millis(500);
 
 /// For so many readers one statement draws. The server gives a key 16 epochs in a millisecond, and all wait for the last.
 const MOST_TOGETHER: usize = 64;
-
-/// The requests for one key, and how many readers have a [`Visit`] to them.
-#[derive(Debug, Default)]
-struct Counted {
-    requests: Arc<KeyRequests>,
-    visits: usize,
-}
 
 /// The requests for epochs of one key.
 #[derive(Debug, Default)]
@@ -120,13 +112,11 @@ impl EpochAllocator {
     }
 
     fn visit(&self, key: &LockKey) -> Visit<'_> {
-        let mut keys = self.keys();
-        let counted = keys.entry(key.clone()).or_default();
-        counted.visits += 1;
-        Visit { allocator: self, key: key.clone(), requests: Arc::clone(&counted.requests) }
+        let requests = Arc::clone(self.keys().entry(key.clone()).or_default());
+        Visit { allocator: self, key: key.clone(), requests }
     }
 
-    fn keys(&self) -> MutexGuard<'_, HashMap<LockKey, Counted>> {
+    fn keys(&self) -> MutexGuard<'_, HashMap<LockKey, Arc<KeyRequests>>> {
         self.keys.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -157,11 +147,10 @@ impl Deref for Visit<'_> {
 
 impl Drop for Visit<'_> {
     fn drop(&mut self) {
-        if let Entry::Occupied(mut counted) = self.allocator.keys().entry(self.key.clone()) {
-            counted.get_mut().visits -= 1;
-            if counted.get().visits == 0 {
-                counted.remove();
-            }
+        let mut keys = self.allocator.keys();
+        // That of the map, and this one: while the map is locked, no other visit can begin.
+        if Arc::strong_count(&self.requests) == 2 {
+            keys.remove(&self.key);
         }
     }
 }

@@ -5,13 +5,9 @@ mod builder;
 mod kind;
 mod locker;
 // the operations of the backend,
-mod backend;
-// each of them with its statements,
-mod acquire;
 mod admin;
+mod backend;
 mod downgrade;
-mod release;
-mod renew;
 // what is special to readers: how they draw epochs together and are admitted,
 mod epochs;
 mod readers;

@@ -1,7 +1,8 @@
 use std::time::Duration;
 
-use leasehold_core::{Backed, Capabilities, Engine, EngineOptions, Error, ErrorKind, LockGuard, ReadGuard, Result};
+use leasehold_core::{Capabilities, Engine, Error, ErrorKind, LockGuard, ReadGuard, Result};
 
+use crate::admin;
 use crate::backend::MysqlRwBackend;
 
 /// A reader/writer lock in two tables of MySQL or MariaDB: each key has one row, and each reader has a row with a lease of
@@ -32,7 +33,7 @@ impl MysqlRw {
     /// # Cancel safety
     /// Dropping the future leaves some of the rows.
     pub async fn gc(&self, older_than: Duration) -> Result<u64> {
-        let deleted = self.engine.backend().gc(older_than).await;
+        let deleted = admin::gc(&self.engine.backend().store, older_than).await;
         deleted.map_err(|error| error.with_backend(MysqlRwBackend::NAME))
     }
 
@@ -54,21 +55,6 @@ impl MysqlRw {
     pub async fn close(&self) {
         self.engine.close().await;
     }
-
-    pub(crate) fn with(backend: MysqlRwBackend, options: EngineOptions) -> Self {
-        Self { engine: Engine::with(backend, options) }
-    }
 }
 
-impl From<MysqlRwBackend> for MysqlRw {
-    fn from(backend: MysqlRwBackend) -> Self {
-        Self::with(backend, EngineOptions::new())
-    }
-}
-
-impl Backed for MysqlRw {
-    type Backend = MysqlRwBackend;
-    fn engine(&self) -> &Engine<MysqlRwBackend> {
-        &self.engine
-    }
-}
+leasehold_core::backed!(MysqlRw, MysqlRwBackend);

@@ -1,5 +1,5 @@
-use leasehold_core::{Attempt, Claim, Clock, Error, ErrorKind, Result};
-use leasehold_mysql::{Step, Value, micros, named, text};
+use leasehold_core::{Attempt, Claim, Clock, Error, ErrorKind, LeaseStatus, OwnerId, Result};
+use leasehold_mysql::{Step, Value, claim_params, micros, named};
 
 use crate::row::{answer, run_on_row};
 use crate::store::Store;
@@ -24,14 +24,8 @@ pub(crate) async fn try_acquire_reader(store: &Store, claim: &Claim) -> Result<A
 
 /// Adds the row of a reader with this epoch.
 async fn admit(store: &Store, claim: &Claim, epoch: u64) -> Result<Attempt> {
-    let params = named([
-        ("name", store.name(&claim.key)),
-        ("owner", claim.owner.as_bytes().into()),
-        ("epoch", Value::UInt(epoch)),
-        ("ttl", micros(claim.ttl)),
-        ("label", text(claim.label.as_deref())),
-        ("reason", text(claim.reason.as_deref())),
-    ]);
+    let params = claim_params(store.namespace.name_of(&claim.key), claim);
+    let params = named(params.into_iter().chain([("epoch", Value::UInt(epoch))]));
     let step = Step::new("acquire", &store.statements.try_acquire_reader).repeatable();
     let reply = store.sessions.run(step, params).await?;
     match reply.id {
@@ -64,4 +58,16 @@ async fn draw_epochs(store: &Store, claim: &Claim, count: u64, waits: bool) -> R
     let reply = run_on_row(&store.sessions, &store.statements, statement, &name, params).await?;
     store.epochs.note_round_trip(Clock::system().now().since(asked_at));
     answer(&reply)
+}
+
+/// Deletes the row of a reader, also if the reader has lost its lease.
+pub(crate) async fn release_reader(store: &Store, name: Vec<u8>, owner: OwnerId) -> Result<LeaseStatus> {
+    let params = named([("name", Value::Bytes(name.clone())), ("owner", owner.as_bytes().into())]);
+    let step = Step::new("release", &store.statements.release_reader);
+    if store.sessions.run(step, params.clone()).await?.affected > 0 {
+        return Ok(LeaseStatus::Held);
+    }
+    let status = store.statements.readers().why_not_released(&store.sessions, name, owner).await?;
+    store.sessions.run(Step::new("release", &store.statements.delete_reader).repeatable(), params).await?;
+    Ok(status)
 }

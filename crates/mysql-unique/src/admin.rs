@@ -33,7 +33,7 @@ pub(crate) async fn list(store: &Store, prefix: &str, after: Option<&Cursor>) ->
             keys.extend(holders(store, row)?);
         }
         let full = rows.get(PAGE - 1).filter(|_| rows.len() > PAGE);
-        let end = full.map(|row| Columns::of(row, "list").bytes()).transpose()?.or(chunk.last);
+        let end = full.map(|row| Columns::of(row, "list").get()).transpose()?.or(chunk.last);
         let Some(end) = end else { return Ok(Page { keys, next: None }) };
         if let Some(key) = store.namespace.key_of(&end) {
             return Ok(Page { keys, next: Some(Cursor(key.as_str().to_owned())) });
@@ -71,8 +71,8 @@ pub(crate) async fn gc(store: &Store, older_than: Duration) -> Result<u64> {
 /// A held key, from a row of `inspect.sql` or `list.sql`. `None`: the name of the row is no key.
 fn holders(store: &Store, row: &Row) -> Result<Option<Holders>> {
     let mut columns = Columns::of(row, "inspect");
-    let name = columns.bytes()?;
-    let mut holder = Holder::of_epoch(Mode::Exclusive, columns.number()?);
+    let name: Vec<u8> = columns.get()?;
+    let mut holder = Holder::of_epoch(Mode::Exclusive, columns.get()?);
     holder.remaining = Some(columns.micros()?);
     holder.label = columns.text()?;
     holder.reason = columns.text()?;

@@ -5,15 +5,15 @@ use leasehold_core::{
     Attempt, Backend, Capabilities, Capability, Claim, Cursor, GrantRef, Holders, LeaseStatus, LockKey, Notifications,
     OwnerId, Page, Renewal, Result,
 };
-use leasehold_mysql::{Opened, RENEWAL_BATCH, Step};
+use leasehold_mysql::{RENEWAL_BATCH, Step};
 
+use crate::admin;
 use crate::store::Store;
-use crate::{acquire, admin, release, renew};
 
 /// The [`Backend`] behind [`MysqlUnique`](crate::MysqlUnique): each operation on a key is one statement.
 #[derive(Clone, Debug)]
 pub struct MysqlUniqueBackend {
-    store: Store,
+    pub(crate) store: Store,
 }
 
 #[async_trait]
@@ -26,19 +26,38 @@ impl Backend for MysqlUniqueBackend {
     }
 
     async fn try_acquire(&self, claim: &Claim) -> Result<Attempt> {
-        acquire::try_acquire(&self.store, claim).await
+        let Store { advisory_queue, claims, namespace, .. } = &self.store;
+        if let Some(time) = advisory_queue.as_ref().and_then(|queue| queue.defer(claim)) {
+            return Ok(Attempt::Busy { retry_in: Some(time) });
+        }
+        let attempt = claims.run((namespace.name_of(&claim.key), claim.clone())).await?;
+        if let Some(queue) = advisory_queue {
+            queue.claimed(claim, attempt);
+        }
+        Ok(attempt)
     }
 
     async fn renew(&self, renewals: &[Renewal], within: Duration) -> Vec<Result<LeaseStatus>> {
-        renew::renew(&self.store, renewals, within).await
+        let Store { advisory_queue, sessions, statements, namespace, .. } = &self.store;
+        let lease = |renewal: &Renewal| (namespace.name_of(&renewal.grant.key), renewal.grant.owner, renewal.ttl);
+        let answers = statements.leases().renew(sessions, renewals.iter().map(lease).collect(), within).await;
+        if let Some(queue) = advisory_queue {
+            renewals.iter().zip(&answers).for_each(|(renewal, answer)| queue.renewed(renewal, answer));
+        }
+        answers
     }
 
     async fn release(&self, grant: &GrantRef) -> Result<LeaseStatus> {
-        release::release(&self.store, grant).await
+        let released = self.store.releases.run((self.store.namespace.name_of(&grant.key), grant.owner)).await;
+        if let (Some(queue), Ok(_)) = (&self.store.advisory_queue, &released) {
+            queue.released(grant).await;
+        }
+        released
     }
 
     async fn take_over(&self, grant: &GrantRef, new_owner: OwnerId, ttl: Duration) -> Result<LeaseStatus> {
-        renew::take_over(&self.store, grant, new_owner, ttl).await
+        let Store { sessions, statements, namespace, .. } = &self.store;
+        statements.leases().take_over(sessions, namespace.name_of(&grant.key), grant, new_owner, ttl).await
     }
 
     async fn inspect(&self, key: &LockKey) -> Result<Holders> {
@@ -76,10 +95,6 @@ impl Backend for MysqlUniqueBackend {
 impl MysqlUniqueBackend {
     pub(crate) const NAME: &'static str = "mysql-unique";
 
-    pub(crate) fn new(opened: Opened) -> Self {
-        Self { store: Store::new(opened) }
-    }
-
     /// The capabilities without the advisory queue. No I/O.
     pub(crate) fn claims() -> Capabilities {
         Capabilities::new(Self::NAME)
@@ -93,10 +108,5 @@ impl MysqlUniqueBackend {
             .without(Capability::Shared, "exclusive only; leasehold-mysql-rw has readers")
             .without(Capability::Wakeup, "waiters poll unless the advisory queue is on")
             .without(Capability::WriterIntent, "it has no readers to hold back")
-    }
-
-    /// Deletes the rows of keys that have been free for longer than `older_than`, and answers how many.
-    pub(crate) async fn gc(&self, older_than: Duration) -> Result<u64> {
-        admin::gc(&self.store, older_than).await
     }
 }

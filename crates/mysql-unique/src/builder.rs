@@ -1,9 +1,10 @@
 use leasehold_core::{EngineOptions, LocalHandoff, Result};
-use leasehold_mysql::{ConnectionSettings, Opened, Pool, connection_settings};
+use leasehold_mysql::{ConnectionSettings, Pool, connection_settings};
 
 use crate::backend::MysqlUniqueBackend;
 use crate::locker::MysqlUnique;
 use crate::sql::TABLE;
+use crate::store::Store;
 
 /// The name of the table unless another is named.
 pub(crate) const TABLE_NAME: &str = "leasehold_locks";
@@ -47,12 +48,12 @@ impl MysqlUniqueBuilder {
     /// # Errors
     /// The errors of [`connect`](Self::connect).
     pub async fn backend(self) -> Result<MysqlUniqueBackend> {
-        let opened = self.open().await?;
+        let opened = self.connection.open(TABLE_NAME).await?;
         if let Err(refused) = TABLE.check(&opened.sessions, &opened.table).await {
             opened.sessions.close().await;
             return Err(refused.with_backend(MysqlUniqueBackend::NAME));
         }
-        Ok(MysqlUniqueBackend::new(opened))
+        Ok(MysqlUniqueBackend { store: Store::new(opened) })
     }
 
     /// Creates the table unless it exists. The user needs the right to `CREATE`; see "Server requirements".
@@ -60,14 +61,10 @@ impl MysqlUniqueBuilder {
     /// # Errors
     /// The errors of [`connect`](Self::connect).
     pub async fn migrate(self) -> Result<()> {
-        let opened = self.open().await?;
+        let opened = self.connection.open(TABLE_NAME).await?;
         let migrated = TABLE.migrate(&opened.sessions, &opened.table).await;
         opened.sessions.close().await;
         migrated.map_err(|refused| refused.with_backend(MysqlUniqueBackend::NAME))
-    }
-
-    async fn open(self) -> Result<Opened> {
-        self.connection.open(TABLE_NAME).await
     }
 }
 

@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use leasehold_core::{Attempt, Claim, Error, ErrorKind, OwnerId, Result};
 use leasehold_mysql::{
-    Answers, Apart, BoxFuture, Columns, NamedClaim, Operations, Params, Sessions, Step, Value, batch, claim_again,
-    claim_row, micros, named, text,
+    Answers, Apart, BoxFuture, Columns, NamedClaim, Operations, Params, Sessions, Step, batch, claim_again,
+    claim_params, claim_row, named,
 };
 
 use crate::sql::Statements;
@@ -27,15 +27,8 @@ impl Claims {
     }
 
     async fn one(&self, name: &[u8], claim: &Claim) -> Result<Attempt> {
-        let params = named([
-            ("name", Value::Bytes(name.to_vec())),
-            ("owner", claim.owner.as_bytes().into()),
-            ("ttl", micros(claim.ttl)),
-            ("label", text(claim.label.as_deref())),
-            ("reason", text(claim.reason.as_deref())),
-        ]);
         let step = Step::new(Self::NAME, &self.statements.try_acquire).repeatable();
-        match self.sessions.run(step, params).await?.id {
+        match self.sessions.run(step, named(claim_params(name.to_vec(), claim))).await?.id {
             0 => Err(Error::new(ErrorKind::Indeterminate, Self::NAME).detail("the server's answer has no epoch in it")),
             busy if busy & BUSY != 0 => Ok(Attempt::Busy { retry_in: Some(Duration::from_micros(busy & !BUSY)) }),
             epoch => Ok(Attempt::Granted { epoch: Some(epoch) }),
@@ -47,7 +40,7 @@ impl Claims {
         let (claim, params) = batch(&self.statements.try_acquire_batch, &rows, &[]);
         let (outcome, names) = batch(&self.statements.claimed, &rows, &[]);
         let (step, outcome) = (Step::new(Self::NAME, &claim).repeatable(), (&*outcome, Params::Positional(names)));
-        let reply = match self.sessions.try_batch(step, Params::Positional(params), outcome, None).await? {
+        let reply = match self.sessions.run_batch(step, Params::Positional(params), outcome, None).await? {
             Ok(reply) => reply,
             Err(Apart::Untouched) => return Ok(requests.iter().map(|_| None).collect()),
             Err(Apart::InDoubt) => return Ok(claim_again(self, requests).await),
@@ -55,7 +48,7 @@ impl Claims {
         let mut held = HashMap::new();
         for row in &reply.rows {
             let mut columns = Columns::of(row, Self::NAME);
-            held.insert(columns.bytes()?, (columns.bytes()?, columns.number()?, columns.micros()?));
+            held.insert(columns.get::<Vec<u8>>()?, (columns.get()?, columns.get()?, columns.micros()?));
         }
         Ok(requests.iter().map(|(name, claim)| Some(Ok(attempt(held.get(name), claim.owner)))).collect())
     }

@@ -5,12 +5,8 @@ mod builder;
 mod kind;
 mod locker;
 // the operations of the backend,
-mod backend;
-// each of them with its statements,
-mod acquire;
 mod admin;
-mod release;
-mod renew;
+mod backend;
 // and what they share.
 mod claims;
 mod sql;

@@ -1,7 +1,8 @@
 use std::time::Duration;
 
-use leasehold_core::{Backed, Capabilities, Engine, EngineOptions, Result};
+use leasehold_core::{Capabilities, Engine, Result};
 
+use crate::admin;
 use crate::backend::MysqlUniqueBackend;
 
 /// Exclusive locks in one table of MySQL or MariaDB: each key has one row, which is claimed by one conditional statement
@@ -31,7 +32,7 @@ impl MysqlUnique {
     /// # Cancel safety
     /// Dropping the future leaves some of the rows.
     pub async fn gc(&self, older_than: Duration) -> Result<u64> {
-        let deleted = self.engine.backend().gc(older_than).await;
+        let deleted = admin::gc(&self.engine.backend().store, older_than).await;
         deleted.map_err(|error| error.with_backend(MysqlUniqueBackend::NAME))
     }
 
@@ -40,21 +41,6 @@ impl MysqlUnique {
     pub async fn close(&self) {
         self.engine.close().await;
     }
-
-    pub(crate) fn with(backend: MysqlUniqueBackend, options: EngineOptions) -> Self {
-        Self { engine: Engine::with(backend, options) }
-    }
 }
 
-impl From<MysqlUniqueBackend> for MysqlUnique {
-    fn from(backend: MysqlUniqueBackend) -> Self {
-        Self::with(backend, EngineOptions::new())
-    }
-}
-
-impl Backed for MysqlUnique {
-    type Backend = MysqlUniqueBackend;
-    fn engine(&self) -> &Engine<MysqlUniqueBackend> {
-        &self.engine
-    }
-}
+leasehold_core::backed!(MysqlUnique, MysqlUniqueBackend);

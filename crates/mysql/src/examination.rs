@@ -1,13 +1,13 @@
 use std::collections::HashMap;
 
-use leasehold_core::{BoxFuture, Error, Finding, Result};
+use leasehold_core::{BoxFuture, Finding, Result};
+use mysql_async::Params;
 
 use crate::names::TableName;
 use crate::schema::table::TableSchema;
 use crate::server::address::Address;
 use crate::server::failure::LACKS_RIGHT;
 use crate::server::sessions::Sessions;
-use crate::statement::params::Params;
 use crate::statement::reply::Row;
 use crate::statement::step::Step;
 
@@ -54,7 +54,7 @@ pub fn examine<'u>(
     Box::pin(async move {
         let address = Address::parse(url)?;
         let sessions = Sessions::new(&address);
-        let first = address.table.clone().map_or_else(|| TableName::new(default_table), Ok)?;
+        let first = address.own.table.clone().map_or_else(|| TableName::new(default_table), Ok)?;
         let found = examine_server(&sessions, &first, tables).await;
         sessions.close().await;
         found
@@ -62,8 +62,8 @@ pub fn examine<'u>(
 }
 
 async fn examine_server(sessions: &Sessions, first: &TableName, tables: &[ExaminedTable]) -> Result<Vec<Finding>> {
-    let mut rows = ask(sessions, SETTINGS, Params::Empty).await?;
-    rows.extend(ask(sessions, STATUS, Params::Empty).await?);
+    let mut rows = ask(sessions, SETTINGS).await?;
+    rows.extend(ask(sessions, STATUS).await?);
     let settings = Settings(rows.iter().map(|row| (row.text(0), row.text(1))).collect());
     let mut findings: Vec<Finding> = CHECKS.iter().filter_map(|check| check(&settings)).collect();
     let (user, database) = who_and_where(sessions).await?;
@@ -190,7 +190,7 @@ fn group(settings: &Settings) -> Option<Finding> {
 
 /// The user as the server knows it, in quotes, and the database.
 async fn who_and_where(sessions: &Sessions) -> Result<(String, String)> {
-    let rows = ask(sessions, "SELECT CURRENT_USER(), DATABASE()", Params::Empty).await?;
+    let rows = ask(sessions, "SELECT CURRENT_USER(), DATABASE()").await?;
     let text = |index| rows.first().map(|row| row.text(index)).unwrap_or_default();
     let quoted = |part: &str| format!("'{}'", part.replace('\\', "\\\\").replace('\'', "\\'"));
     let account = text(0);
@@ -216,7 +216,7 @@ async fn missing_rights(
             "DELETE" => format!("DELETE FROM {name} WHERE FALSE"),
             _ => format!("SELECT 1 FROM {name} WHERE FALSE"),
         };
-        if ask(sessions, &statement, Params::Empty).await.is_err_and(|error| error.to_string().contains(LACKS_RIGHT)) {
+        if ask(sessions, &statement).await.is_err_and(|error| error.to_string().contains(LACKS_RIGHT)) {
             let database = database.replace('`', "``");
             lacks.push(
                 Finding::error("privilege", format!("{user} may not {right} on {name}"))
@@ -243,7 +243,7 @@ async fn contents(sessions: &Sessions, table: &ExaminedTable, name: &TableName) 
          WHERE LOCATE(X'00', name) = 0 OR {ends} > UTC_TIMESTAMP(6) + INTERVAL 25 HOUR LIMIT {}",
         TOLD + 1
     );
-    let foreign = ask(sessions, &statement, Params::Empty).await?;
+    let foreign = ask(sessions, &statement).await?;
     let tell = |row: &Row| {
         let why = if row.text(1) == "1" { "has a lease of more than a day" } else { "is of no namespace" };
         let text = format!("a row of {name} that Leasehold did not write {why}");
@@ -258,8 +258,8 @@ async fn contents(sessions: &Sessions, table: &ExaminedTable, name: &TableName) 
     Ok(findings)
 }
 
-async fn ask(sessions: &Sessions, statement: &str, params: Params) -> Result<Vec<Row>, Error> {
-    Ok(sessions.run(Step::new("examine", statement).repeatable(), params).await?.rows)
+async fn ask(sessions: &Sessions, statement: &str) -> Result<Vec<Row>> {
+    Ok(sessions.run(Step::new("examine", statement).repeatable(), Params::Empty).await?.rows)
 }
 
 #[cfg(test)]

@@ -5,7 +5,7 @@ use mysql_async::Pool;
 
 use crate::advisory_queue::queue::AdvisoryQueue;
 use crate::names::TableName;
-use crate::server::address::Address;
+use crate::server::address::{Address, OwnParameters};
 use crate::server::sessions::Sessions;
 
 /// The connection settings that every builder of a MySQL backend has: the server, the namespace and the table.
@@ -87,25 +87,21 @@ impl ConnectionSettings {
     /// a local socket; and the errors of connecting, for a pool.
     pub fn open(self, default_table: &'static str) -> BoxFuture<'static, Result<Opened>> {
         Box::pin(async move {
-            let refuse = |why| Err(Error::new(ErrorKind::InvalidOptions, "connect").detail(why));
             let address = match &self.server {
                 Some(Server::Url(url)) => Some(Address::parse(url)?),
-                Some(Server::Pool(_)) => None,
-                None => return refuse("neither a URL nor a pool"),
+                Some(Server::Pool(_)) | None => None,
             };
-            let in_url = |choose: fn(&Address) -> Option<&str>| address.as_ref().and_then(choose).map(str::to_owned);
-            let namespace =
-                self.namespace.or_else(|| in_url(|address| address.namespace.as_ref().map(Namespace::as_str)));
-            let namespace = namespace.map(|namespace| Namespace::new(&namespace)).transpose()?.unwrap_or_default();
-            let table = self.table.or_else(|| in_url(|address| address.table.as_ref().map(TableName::as_str)));
-            let table = TableName::new(table.as_deref().unwrap_or(default_table))?;
-            let queues = self.advisory_queue || address.as_ref().is_some_and(|address| address.advisory_queue);
-            let in_url = address.as_ref().and_then(|address| address.group_commit);
-            let group_commit = self.group_commit.or(in_url).unwrap_or(true);
+            let in_url = address.as_ref().map_or_else(OwnParameters::default, |address| address.own.clone());
+            let namespace = self.namespace.as_deref().map(Namespace::new).transpose()?;
+            let namespace = namespace.or(in_url.namespace).unwrap_or_default();
+            let table = self.table.as_deref().map(TableName::new).transpose()?.or(in_url.table);
+            let table = table.map_or_else(|| TableName::new(default_table), Ok)?;
+            let queues = self.advisory_queue || in_url.advisory_queue.unwrap_or(false);
+            let group_commit = self.group_commit.or(in_url.group_commit).unwrap_or(true);
             let sessions = match (&self.server, &address) {
                 (Some(Server::Pool(pool)), _) => Sessions::like(pool).await?,
                 (_, Some(address)) => Sessions::new(address),
-                _ => return refuse("neither a URL nor a pool"),
+                _ => return Err(Error::new(ErrorKind::InvalidOptions, "connect").detail("neither a URL nor a pool")),
             };
             let advisory_queue = queues.then(|| AdvisoryQueue::new(&sessions, &namespace, &table));
             Ok(Opened { sessions, namespace, table, advisory_queue, group_commit })

@@ -6,14 +6,14 @@ use leasehold_core::{
     OwnerId, Page, Renewal, Result, SharedBackend,
 };
 
-use crate::sessions::{LIMIT, Sessions};
+use crate::sessions::LIMIT;
 use crate::store::Store;
-use crate::{acquire, admin, release, renew};
+use crate::{admin, downgrade, renew};
 
 /// The [`Backend`] behind [`Postgres`](crate::Postgres): the locks of one namespace in one schema.
 #[derive(Clone, Debug)]
 pub struct PostgresBackend {
-    store: Store,
+    pub(crate) store: Store,
 }
 
 #[async_trait]
@@ -23,7 +23,8 @@ impl Backend for PostgresBackend {
     }
 
     async fn try_acquire(&self, claim: &Claim) -> Result<Attempt> {
-        acquire::try_acquire(&self.store, claim).await
+        let namespace = &self.store.sessions.address().namespace;
+        self.store.claims.run((namespace.name_of(&claim.key), claim.clone())).await
     }
 
     async fn renew(&self, renewals: &[Renewal], within: Duration) -> Vec<Result<LeaseStatus>> {
@@ -31,7 +32,8 @@ impl Backend for PostgresBackend {
     }
 
     async fn release(&self, grant: &GrantRef) -> Result<LeaseStatus> {
-        release::release(&self.store, grant).await
+        let namespace = &self.store.sessions.address().namespace;
+        self.store.releases.run((namespace.name_of(&grant.key), grant.owner)).await
     }
 
     async fn take_over(&self, grant: &GrantRef, new_owner: OwnerId, ttl: Duration) -> Result<LeaseStatus> {
@@ -39,7 +41,7 @@ impl Backend for PostgresBackend {
     }
 
     async fn downgrade(&self, writer: &GrantRef, claim: &Claim) -> Result<Attempt> {
-        acquire::downgrade(&self.store, writer, claim).await
+        downgrade::downgrade(&self.store, writer, claim).await
     }
 
     async fn inspect(&self, key: &LockKey) -> Result<Holders> {
@@ -72,10 +74,6 @@ impl SharedBackend for PostgresBackend {}
 impl PostgresBackend {
     pub(crate) const NAME: &'static str = "postgres";
 
-    pub(crate) fn new(sessions: Sessions) -> Self {
-        Self { store: Store::new(sessions) }
-    }
-
     /// The capabilities, which are the same for every server. No I/O.
     pub(crate) fn claims() -> Capabilities {
         Capabilities::new(Self::NAME)
@@ -91,9 +89,5 @@ impl PostgresBackend {
             .with(Capability::Detach)
             .without(Capability::Queue, "a release wakes all who wait, and the first to ask again is granted")
             .without(Capability::Reentrancy, "every acquire is an owner of its own")
-    }
-
-    pub(crate) async fn gc(&self, older_than: Duration) -> Result<u64> {
-        admin::gc(&self.store, older_than).await
     }
 }

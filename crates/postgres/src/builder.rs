@@ -9,6 +9,7 @@ use crate::locker::Postgres;
 use crate::reply::column;
 use crate::schema::{Schema, VERSION};
 use crate::sessions::{Sessions, Step};
+use crate::store::Store;
 
 /// The settings of a [`Postgres`]: a URL, and what differs from it and from the defaults. Nothing is checked or sent before
 /// [`connect`](Self::connect).
@@ -70,7 +71,7 @@ impl PostgresBuilder {
         let sessions = Sessions::new(self.address().map_err(named)?);
         let rows = sessions.run(Step::new("connect", "SELECT {schema}.version()"), &[]).await.map_err(named)?;
         match rows.first().map_or(Ok(0), |row| column::<i32>(row, 0, "connect")).map_err(named)? {
-            VERSION => Ok(PostgresBackend::new(sessions)),
+            VERSION => Ok(PostgresBackend { store: Store::new(sessions) }),
             other => {
                 let why = format!(
                     "its version is {other}, and this program needs {VERSION}: run a program of that version, or name another \

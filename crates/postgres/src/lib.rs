@@ -5,11 +5,9 @@ mod builder;
 mod kind;
 mod locker;
 // the operations of the backend,
-mod backend;
-// each of them with its statements,
-mod acquire;
 mod admin;
-mod release;
+mod backend;
+mod downgrade;
 mod renew;
 // how waiters hear of releases,
 mod notifications;

@@ -1,7 +1,8 @@
 use std::time::Duration;
 
-use leasehold_core::{Backed, Capabilities, Engine, EngineOptions, Result};
+use leasehold_core::{Capabilities, Engine, Result};
 
+use crate::admin;
 use crate::backend::PostgresBackend;
 
 /// Locks and reader/writer locks in a schema of a `PostgreSQL` database: each key has one row, and each reader has a row with a
@@ -33,7 +34,7 @@ impl Postgres {
     /// # Cancel safety
     /// Dropping the future leaves some of the rows.
     pub async fn gc(&self, older_than: Duration) -> Result<u64> {
-        let deleted = self.engine.backend().gc(older_than).await;
+        let deleted = admin::gc(&self.engine.backend().store, older_than).await;
         deleted.map_err(|error| error.with_backend(PostgresBackend::NAME))
     }
 
@@ -42,21 +43,6 @@ impl Postgres {
     pub async fn close(&self) {
         self.engine.close().await;
     }
-
-    pub(crate) fn with(backend: PostgresBackend, options: EngineOptions) -> Self {
-        Self { engine: Engine::with(backend, options) }
-    }
 }
 
-impl From<PostgresBackend> for Postgres {
-    fn from(backend: PostgresBackend) -> Self {
-        Self::with(backend, EngineOptions::new())
-    }
-}
-
-impl Backed for Postgres {
-    type Backend = PostgresBackend;
-    fn engine(&self) -> &Engine<PostgresBackend> {
-        &self.engine
-    }
-}
+leasehold_core::backed!(Postgres, PostgresBackend);

@@ -279,6 +279,34 @@ pub trait Backed: fmt::Debug + Send + Sync {
     fn engine(&self) -> &Engine<Self::Backend>;
 }
 
+/// Implements [`Backed`](crate::Backed) and `From` its backend for a type of a crate, which has an [`Engine`](crate::Engine) of that
+/// backend in its field `engine`; and, for its builder, `with` a backend and options.
+///
+/// It is invoked as `backed!(MyLocks, MyBackend);`.
+#[macro_export]
+macro_rules! backed {
+    ($locks:ident, $backend:ident) => {
+        impl $locks {
+            pub(crate) fn with(backend: $backend, options: $crate::EngineOptions) -> Self {
+                Self { engine: $crate::Engine::with(backend, options) }
+            }
+        }
+
+        impl From<$backend> for $locks {
+            fn from(backend: $backend) -> Self {
+                Self::with(backend, $crate::EngineOptions::new())
+            }
+        }
+
+        impl $crate::Backed for $locks {
+            type Backend = $backend;
+            fn engine(&self) -> &$crate::Engine<$backend> {
+                &self.engine
+            }
+        }
+    };
+}
+
 impl<B: Backend> Backed for Engine<B> {
     type Backend = B;
     fn engine(&self) -> &Self {

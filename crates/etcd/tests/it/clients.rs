@@ -30,6 +30,23 @@ pub(crate) async fn take(locks: &Etcd, name: &str, ttl: Duration) -> LockGuard {
     locks.acquire(&key(name), &patient().ttl(ttl)).await.unwrap().unwrap()
 }
 
+/// Has the server ask for names and passwords, and makes a user with this right below a prefix.
+pub(crate) async fn log_in(cluster: &Cluster, user: &str, right: &str, prefix: &str) -> Result<(), String> {
+    let name = user.split(':').next().unwrap();
+    for command in [
+        "user add root:root",
+        "user grant-role root root",
+        &format!("user add {user}"),
+        &format!("role add {name}"),
+        &format!("role grant-permission {name} {right} --prefix=true {prefix}"),
+        &format!("user grant-role {name} {name}"),
+        "auth enable",
+    ] {
+        cluster.control(&command.split(' ').collect::<Vec<_>>()).await?;
+    }
+    Ok(())
+}
+
 /// How many requests of this method the server was sent.
 pub(crate) fn count(port: u16, method: &str) -> u64 {
     metric(port, |line| line.starts_with("grpc_server_started_total") && line.contains(method))

@@ -10,7 +10,7 @@ use leasehold_testkit::etcd::Cluster;
 use leasehold_testkit::eventually_some;
 use leasehold_testkit::launch::etcd::{is_healthy, post};
 
-use crate::clients::{metric, watches};
+use crate::clients::{log_in, metric, watches};
 
 pub(crate) struct Servers;
 
@@ -122,17 +122,8 @@ impl Rigged for Rigging {
     }
 
     async fn login(&mut self) -> Able<String> {
-        for command in [
-            "user add root:root",
-            "user grant-role root root",
-            "user add app:hunter2/canary",
-            "role add app",
-            "role grant-permission app readwrite --prefix=true leasehold/leasehold/",
-            "user grant-role app app",
-            "auth enable",
-        ] {
-            self.control(command).await?;
-        }
+        let user = log_in(&self.cluster, "app:hunter2/canary", "readwrite", "leasehold/leasehold/");
+        user.await.map_err(Unable::Failed)?;
         Ok(format!("etcd://app:hunter2%2Fcanary@127.0.0.1:{}?sslmode=disable", self.port()))
     }
 

@@ -7,6 +7,8 @@ use leasehold_etcd::{ErrorKind, Etcd, LockOptions, LockerExt, Wait};
 use leasehold_testkit::etcd::Cluster;
 use leasehold_testkit::{Authority, PATIENCE, needs, test};
 
+use crate::clients::log_in;
+
 const HERE: &str = "IP:127.0.0.1,DNS:localhost";
 
 /// A server with a certificate for these names, and the port of TLS.
@@ -32,17 +34,7 @@ async fn is_refused(url: &str, why: &str) {
 async fn a_server_whose_certificate_is_trusted_by_name_is_used() {
     let authority = needs("openssl", Authority::new());
     let (cluster, port) = serving(&authority, HERE).await;
-    for command in [
-        "user add root:root",
-        "user grant-role root root",
-        "user add app:canary",
-        "role add app",
-        "role grant-permission app readwrite --prefix=true leasehold/",
-        "user grant-role app app",
-        "auth enable",
-    ] {
-        cluster.control(&command.split(' ').collect::<Vec<_>>()).await.unwrap();
-    }
+    log_in(&cluster, "app:canary", "readwrite", "leasehold/").await.unwrap();
     for host in ["127.0.0.1", "localhost"] {
         let url = format!("etcds://app:canary@{host}:{port}?{}", ca(authority.cert()));
         let [ours, theirs] = [Etcd::connect(&url).await.unwrap(), Etcd::connect(&url).await.unwrap()];

@@ -47,6 +47,23 @@ async fn a_holder_whose_file_is_gone_is_told_and_releases_nothing_of_the_success
     }
 }
 
+#[cfg(target_os = "linux")]
+#[test(process)]
+async fn taking_away_ones_own_lock_leaves_no_open_file() {
+    let open_files = || fs::read_dir("/proc/self/fd").unwrap().count();
+    let directory = directory();
+    let (locks, mut before) = (open(&directory), 0);
+    for round in 0..20 {
+        let guard = locks.lock("k").await.unwrap();
+        locks.force_release(&key("k")).await.unwrap();
+        drop(guard);
+        // The first one opens what is kept for the next.
+        before = if round == 0 { open_files() } else { before };
+    }
+    let left = open_files() - before;
+    assert!(left < 10, "{left} files were left open by 19 locks that were taken away");
+}
+
 #[test]
 async fn a_file_that_was_kept_open_is_not_taken_for_the_one_that_replaced_it() {
     let directory = directory();

@@ -1,7 +1,6 @@
 //! Looking at locks without being in the way.
 
 use leasehold_testkit::test;
-use std::collections::BTreeSet;
 use std::fs;
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -92,23 +91,11 @@ async fn a_holder_that_is_dead_is_not_shown_after_its_session_was_cleaned_away()
 }
 
 #[test]
-async fn a_listing_goes_on_where_its_page_ended() {
+async fn a_key_whose_file_is_named_after_a_digest_is_listed_by_its_prefix() {
     let directory = directory();
     let locks = open(&directory);
-    // Every third with a name that is a digest.
-    let long = |number: u32| if number.is_multiple_of(3) { "é".repeat(100) } else { String::new() };
-    let held: BTreeSet<_> = (0..230).map(|number| key(&format!("job/{number}{}", long(number)))).collect();
-    let mut guards = vec![locks.lock("other").await.unwrap()];
-    for key in &held {
-        guards.push(locks.lock(key).await.unwrap());
-    }
-    let _ = locks.lock("job").await.unwrap().release().await.unwrap();
-    let (mut seen, mut after) = (Vec::new(), None);
-    for is_last in [false, false, true] {
-        let page = locks.list("job/", after.as_ref()).await.unwrap();
-        seen.extend(page.keys.into_iter().map(|found| found.key));
-        after = page.next;
-        assert_eq!(after.is_none(), is_last);
-    }
-    assert_eq!((seen.len(), BTreeSet::from_iter(seen)), (held.len(), held));
+    let [long, other] = ["job", "other"].map(|prefix| key(&format!("{prefix}/{}", "é".repeat(100))));
+    let _held = [locks.lock(&long).await.unwrap(), locks.lock(&other).await.unwrap()];
+    let page = locks.list("job/", None).await.unwrap();
+    assert_eq!(page.keys.into_iter().map(|found| found.key).collect::<Vec<_>>(), [long]);
 }

@@ -6,7 +6,6 @@ mod damage;
 mod directories;
 mod inspection;
 mod leader_example;
-mod open_files;
 mod processes;
 mod strangers;
 mod support;

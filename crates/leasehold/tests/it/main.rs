@@ -4,7 +4,6 @@
 mod address;
 mod fenced;
 mod kinds;
-mod locks;
 mod registered;
 
 leasehold_testkit::main!();

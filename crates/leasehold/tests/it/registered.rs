@@ -4,7 +4,8 @@ use leasehold_testkit::test;
 use std::sync::OnceLock;
 
 use leasehold::{
-    Address, ErrorKind, Kind, LockOptions, Locker, LockerExt, Locks, Memory, Result, RwLockerExt, Wait, connect_within,
+    Address, Admin, Election, ErrorKind, Kind, LockOptions, Locker, LockerExt, Locks, Memory, Result, RwLockerExt,
+    Semaphore, Wait, connect_within,
 };
 
 /// One store for all who connect, as a server would be.
@@ -28,7 +29,7 @@ const fn memory(schemes: &'static [&'static str]) -> Kind {
 }
 
 #[test]
-async fn its_urls_connect_and_it_is_listed() -> Result<()> {
+async fn its_urls_connect_and_it_is_listed_and_each_view_is_of_one_store() -> Result<()> {
     let before = leasehold::connect("heap://ada:secret@h").await.unwrap_err();
     assert_eq!(before.kind(), ErrorKind::InvalidOptions);
     leasehold::register(memory(&["heap"]).aliases(&["heaps"]).package("heap-locks").purpose("one process"))?;
@@ -44,7 +45,17 @@ async fn its_urls_connect_and_it_is_listed() -> Result<()> {
     let attached = there.attach(&guard.detach().unwrap(), &now).await?.unwrap();
     assert!(here.try_lock("k").await?.is_none());
     attached.release().await?;
-    assert!(there.try_lock("k").await?.is_some());
+
+    let held = there.locker().lock("k").await?;
+    let seen = (here.inspect(held.key()).await?.holders.len(), here.admin().list("k", None).await?.keys.len());
+    assert_eq!((seen, here.force_release(held.key()).await?.holders.len()), ((1, 1), 1));
+    drop((held, Semaphore::new(here.clone(), "encode", 2)?.acquire().await?));
+    drop(Election::new(here.clone(), "scheduler", "host-a")?.campaign().await?);
+    assert_eq!(format!("{here:?}"), "Locks(\"memory\")");
+    let (clone, held) = (here.clone(), here.lock("k").await?);
+    here.close().await;
+    assert!(!held.is_held());
+    assert_eq!(clone.lock("k").await.unwrap_err().kind(), ErrorKind::Closed);
 
     let listed = leasehold::kinds().into_iter().find(|kind| kind.knows("heap"));
     assert_eq!(listed.unwrap().purpose, "one process");

@@ -1,7 +1,7 @@
 //! How many rows each statement reads and locks in tables with thousands of other rows.
 
 use leasehold_core::OwnerId;
-use leasehold_mysql::{Lease, LeaseStatements, RangeScan, TableName, Value, batch, micros};
+use leasehold_mysql::{Lease, RangeScan, TableName, Value};
 use leasehold_testkit::mysql::Server;
 use leasehold_testkit::mysql::cost::{self, Cost, OTHERS, Trial};
 #[allow(dead_code, reason = "the tables are for the library")]
@@ -94,60 +94,6 @@ impl Held {
     }
 }
 
-fn statuses(leases: LeaseStatements<'_>, held: &[Lease]) -> Vec<Trial> {
-    cost::batches(held, false, |held| {
-        let places = held.iter().map(|(name, owner, _)| (name.clone(), owner.as_bytes().to_vec()));
-        leases.status_statement(&places.collect::<Vec<_>>())
-    })
-}
-
-/// A statement that deletes many rows.
-fn delete(text: &str, held: &[Lease]) -> Vec<Trial> {
-    cost::batches(held, true, |leases| {
-        let key = |(name, owner, _): &&Lease| vec![Value::Bytes(name.clone()), owner.as_bytes().into()];
-        let (text, mut params) = batch(text, &leases.iter().map(key).collect::<Vec<_>>(), &[]);
-        params.push(1.into());
-        (text, params)
-    })
-}
-
-/// The statements of a batch of claims or releases.
-fn batches(name: &str, text: &str, held: &Held) -> Vec<Trial> {
-    match name {
-        // Those without a row lock the gap in which it comes to be.
-        "try_acquire_writer_batch" => cost::batches(&held.writers, true, |leases| {
-            let row = |(name, owner, ttl): &&Lease| {
-                vec![Value::Bytes(name.clone()), Value::NULL, Value::NULL, owner.as_bytes().into(), micros(*ttl)]
-            };
-            let (text, mut params) = batch(text, &leases.iter().map(row).collect::<Vec<_>>(), &[]);
-            params.push(held.writers[0].1.as_bytes().into());
-            (text, params)
-        })
-        .into_iter()
-        .map(cost::padded)
-        .collect(),
-        // The row of each key, its readers, and their end.
-        "read_keys" | "claimed" => cost::batches(&held.writers, false, |leases| {
-            let name = |(name, ..): &&Lease| vec![Value::Bytes(name.clone())];
-            batch(text, &leases.iter().map(name).collect::<Vec<_>>(), &[])
-        })
-        .into_iter()
-        .map(|trial| Trial { most: Cost::new(2 * trial.most.reads + FEW, 0), ..trial })
-        .collect(),
-        "release_writer_batch" | "released_writers" => {
-            cost::batches(&held.writers, name == "release_writer_batch", |leases| {
-                let key = |(name, owner, _): &&Lease| vec![Value::Bytes(name.clone()), owner.as_bytes().into()];
-                let (text, mut params) = batch(text, &leases.iter().map(key).collect::<Vec<_>>(), &[]);
-                if name == "release_writer_batch" {
-                    params.insert(0, 1.into());
-                }
-                (text, params)
-            })
-        }
-        _ => Vec::new(),
-    }
-}
-
 fn trials(name: &str, text: &str, statements: &Statements, held: &Held) -> Vec<Trial> {
     let owner = |owner: OwnerId| Value::from(owner.as_bytes());
     let (ours, reader, stranger) = (owner(held.writers[0].1), owner(held.crowd[0].1), owner(OwnerId::random()));
@@ -181,6 +127,9 @@ fn trials(name: &str, text: &str, statements: &Statements, held: &Held) -> Vec<T
         };
         readers.into_iter().flat_map(trial).collect()
     };
+    let of_readers = |locks: bool, behind: &[Value]| -> Vec<Trial> {
+        [&held.readers, &held.crowd].into_iter().flat_map(|held| cost::rows(text, held, locks, [&[], behind])).collect()
+    };
     let scan = Cost::new(RangeScan::CHUNK + 1, 0);
     match name {
         "create_row"
@@ -212,15 +161,17 @@ fn trials(name: &str, text: &str, statements: &Statements, held: &Held) -> Vec<T
             .into_iter()
             .flat_map(|held| cost::batches(held, true, |leases| statements.readers().renew_statement(leases)))
             .collect(),
-        "writer_status" => statuses(statements.writers(), &held.writers),
-        "reader_status" => {
-            [&held.readers, &held.crowd].into_iter().flat_map(|held| statuses(statements.readers(), held)).collect()
-        }
-        "try_acquire_writer_batch" | "read_keys" | "claimed" | "release_writer_batch" | "released_writers" => {
-            batches(name, text, held)
-        }
-        "gc_delete_locks" => delete(text, &held.writers),
-        "gc_delete_readers" => [&held.readers, &held.crowd].into_iter().flat_map(|held| delete(text, held)).collect(),
+        "writer_status" | "released_writers" => cost::rows(text, &held.writers, false, [&[], &[]]),
+        "reader_status" => of_readers(false, &[]),
+        "try_acquire_writer_batch" => cost::claims(text, &held.writers, std::slice::from_ref(&ours)),
+        // The row of each key, its readers, and their end.
+        "read_keys" | "claimed" => cost::rows(text, &held.writers, false, [&[], &[]])
+            .into_iter()
+            .map(|trial| Trial { most: Cost::new(2 * trial.most.reads + FEW, 0), ..trial })
+            .collect(),
+        "release_writer_batch" => cost::rows(text, &held.writers, true, [&[1.into()], &[]]),
+        "gc_delete_locks" => cost::rows(text, &held.writers, true, [&[], &[1.into()]]),
+        "gc_delete_readers" => of_readers(true, &[1.into()]),
         "chunk_end_locks" | "chunk_end_readers" => cost::chunk(text, &[], scan),
         "gc_find_locks" | "gc_find_readers" => cost::chunk(text, &[("age", 1.into())], scan),
         // The rows of two tables, and what was found in both.

@@ -1,7 +1,7 @@
 //! How many rows each statement reads and locks in a table with thousands of other rows.
 
 use leasehold_core::OwnerId;
-use leasehold_mysql::{Lease, RangeScan, TableName, Value, batch, micros};
+use leasehold_mysql::{Lease, RangeScan, TableName, Value};
 use leasehold_testkit::mysql::Server;
 use leasehold_testkit::mysql::cost::{self, Cost, OTHERS, Trial};
 #[allow(dead_code, reason = "the table is for the library")]
@@ -35,59 +35,29 @@ async fn filled(server: &Server, others: u64, held: &[Lease]) -> Conn {
 fn trials(name: &str, text: &str, statements: &Statements, held: &[Lease]) -> Vec<Trial> {
     let stranger = ("owner", OwnerId::random().as_bytes().into());
     let ours = ("owner", held[0].1.as_bytes().into());
-    let grant = [("ttl", 60_000_000.into()), ("label", Value::NULL), ("reason", Value::NULL)];
-    let with = |owner: &(&'static str, Value)| [std::slice::from_ref(owner), &grant].concat();
+    let rest: [(&str, Value); 5] = [
+        ("ttl", 60_000_000.into()),
+        ("label", Value::NULL),
+        ("reason", Value::NULL),
+        ("new_owner", OwnerId::random().as_bytes().into()),
+        ("epoch", 1000.into()),
+    ];
+    let with = |owner: &(&'static str, Value)| [std::slice::from_ref(owner), &rest].concat();
     // Held by the owner of the first lease, held by another, free, and without a row.
     let keys = ["key/00009001/held", "key/00009001", "key/00009000", "key/00009001/no"];
     let (row, look) = (Cost::new(1, 1), Cost::new(1, 0));
     let scan = Cost::new(RangeScan::CHUNK + 1, 0);
     match name {
-        "try_acquire" => {
+        "try_acquire" | "release" | "take_over" => {
             [stranger, ours].iter().flat_map(|owner| cost::one_row(text, &keys, &with(owner), row)).collect()
         }
-        "release" => [stranger, ours]
-            .iter()
-            .flat_map(|owner| cost::one_row(text, &keys, std::slice::from_ref(owner), row))
-            .collect(),
-        "take_over" => [stranger, ours]
-            .iter()
-            .flat_map(|owner| {
-                let new = [("new_owner", OwnerId::random().as_bytes().into()), ("epoch", 1000.into())];
-                let params = [std::slice::from_ref(owner), &new, &grant[..1]].concat();
-                cost::one_row(text, &keys, &params, row)
-            })
-            .collect(),
         "force_release" => cost::one_row(text, &keys, &[("epoch", 1000.into())], row),
         "inspect" => cost::one_row(text, &keys, &[], look),
         "renew" => cost::batches(held, true, |leases| statements.leases().renew_statement(leases)),
-        "status" => cost::batches(held, false, |leases| {
-            let places = leases.iter().map(|(name, owner, _)| (name.clone(), owner.as_bytes().to_vec()));
-            statements.leases().status_statement(&places.collect::<Vec<_>>())
-        }),
-        // Those without a row lock the gap in which it comes to be.
-        "try_acquire_batch" => cost::batches(held, true, |leases| {
-            let row = |(name, owner, ttl): &&Lease| {
-                vec![Value::Bytes(name.clone()), Value::NULL, Value::NULL, owner.as_bytes().into(), micros(*ttl)]
-            };
-            batch(text, &leases.iter().map(row).collect::<Vec<_>>(), &[])
-        })
-        .into_iter()
-        .map(cost::padded)
-        .collect(),
-        "release_batch" | "released" | "claimed" => cost::batches(held, name == "release_batch", |leases| {
-            let key = |(name, owner, _): &&Lease| vec![Value::Bytes(name.clone()), owner.as_bytes().into()];
-            let (text, mut params) = batch(text, &leases.iter().map(key).collect::<Vec<_>>(), &[]);
-            if name == "release_batch" {
-                params.insert(0, 1.into());
-            }
-            (text, params)
-        }),
-        "gc_delete" => cost::batches(held, true, |leases| {
-            let keys: Vec<_> = leases.iter().map(|(name, ..)| vec![Value::Bytes(name.clone())]).collect();
-            let (text, mut params) = batch(text, &keys, &[]);
-            params.push(1.into());
-            (text, params)
-        }),
+        "status" | "released" | "claimed" => cost::rows(text, held, false, [&[], &[]]),
+        "try_acquire_batch" => cost::claims(text, held, &[]),
+        "release_batch" => cost::rows(text, held, true, [&[1.into()], &[]]),
+        "gc_delete" => cost::rows(text, held, true, [&[], &[1.into()]]),
         "chunk_end" | "list" => cost::chunk(text, &[], scan),
         "gc_find" => cost::chunk(text, &[("age", 1.into())], scan),
         _ => Vec::new(),

@@ -205,9 +205,7 @@ impl AdvisoryQueue {
     /// The name of a key's advisory lock. The server allows 64 characters, and may ignore their case.
     fn name_of(&self, key: &LockKey) -> String {
         let scoped = [&*self.scope, b"\0", &self.namespace.name_of(key)].concat();
-        let digest = Sha256::digest(scoped);
-        let hex = digest.iter().take(20).fold(String::new(), |hex, byte| hex + &format!("{byte:02x}"));
-        format!("leasehold:{hex}")
+        format!("leasehold:{}", &format!("{:x}", Sha256::digest(scoped))[..40])
     }
 
     fn keys(&self) -> MutexGuard<'_, Keys> {

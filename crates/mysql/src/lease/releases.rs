@@ -2,13 +2,13 @@ use std::collections::HashMap;
 use std::time::Duration;
 
 use leasehold_core::{Answers, BoxFuture, Error, ErrorKind, FencingToken, LeaseStatus, Operations, OwnerId, Result};
-use mysql_async::Value;
+use mysql_async::{Params, Value};
 
 use super::busy_rows::BusyRows;
 use super::statements::LeaseStatements;
 use crate::server::sessions::Sessions;
 use crate::statement::batch::batch;
-use crate::statement::params::{Params, named};
+use crate::statement::params::named;
 use crate::statement::reply::{Columns, Row};
 use crate::statement::step::Step;
 
@@ -53,12 +53,14 @@ impl Releases {
     async fn many(&self, requests: &[&(Vec<u8>, OwnerId)]) -> Result<Answers<Self>> {
         // Of earlier releases of the same owners, and of those alone, the stamp differs.
         let stamp = u64::from(stamp(OwnerId::random()));
-        let [release, outcome] = self.batches(requests, stamp);
-        let all = requests.len() as u64;
-        let step = Step::new(Self::NAME, &release.0);
-        let params = Params::Positional(release.1);
-        let look = (outcome.0.as_str(), Params::Positional(outcome.1));
-        let Some(reply) = self.sessions.run_batch(step, params, look, Some(all)).await? else {
+        let key = |(name, owner): &&(Vec<u8>, OwnerId)| vec![Value::Bytes(name.clone()), owner.as_bytes().into()];
+        let keys: Vec<_> = requests.iter().map(key).collect();
+        let (release, mut params) = batch(&self.statements.many, &keys, &[]);
+        params.insert(0, Value::UInt(stamp));
+        let (outcome, names) = batch(&self.statements.outcome, &keys, &[]);
+        let (all, look) = (requests.len() as u64, (outcome.as_str(), Params::Positional(names)));
+        let step = Step::new(Self::NAME, &release);
+        let Ok(reply) = self.sessions.run_batch(step, Params::Positional(params), look, Some(all)).await? else {
             return Ok(requests.iter().map(|_| None).collect());
         };
         if reply.affected == all {
@@ -73,15 +75,6 @@ impl Releases {
             found.get(name).and_then(|found| found.status((stamp, reply.id), *owner))
         };
         Ok(settle(requests.iter().map(known).collect(), reply.affected).into_iter().map(Some).collect())
-    }
-
-    /// The statement that releases these leases, and the one that asks what became of them, with their parameters.
-    pub fn batches(&self, requests: &[&(Vec<u8>, OwnerId)], stamp: u64) -> [(String, Vec<Value>); 2] {
-        let key = |(name, owner): &&(Vec<u8>, OwnerId)| vec![Value::Bytes(name.clone()), owner.as_bytes().into()];
-        let keys: Vec<_> = requests.iter().map(key).collect();
-        let (release, mut params) = batch(&self.statements.many, &keys, &[]);
-        params.insert(0, Value::UInt(stamp));
-        [(release, params), batch(&self.statements.outcome, &keys, &[])]
     }
 }
 
@@ -129,9 +122,9 @@ struct Found {
 impl Found {
     fn read(row: &Row) -> Result<(Vec<u8>, Self)> {
         let mut columns = Columns::of(row, Releases::NAME);
-        let name = columns.bytes()?;
-        let (stamp, epoch) = (columns.micros()?, columns.number()?);
-        Ok((name, Self { stamp, epoch, owner: columns.optional_bytes()?, forced: columns.optional_bytes()? }))
+        let name = columns.get()?;
+        let (stamp, epoch) = (columns.micros()?, columns.get()?);
+        Ok((name, Self { stamp, epoch, owner: columns.get()?, forced: columns.get()? }))
     }
 
     /// What became of the release of this owner by the batch with this stamp, at this reading of the clock. `None`: somebody else has

@@ -57,7 +57,7 @@ impl RangeScan {
                 let params = named([bytes("from", &self.from), bytes("to", &self.to), bytes("after", &self.after)]);
                 let found = sessions.run(Step::new(operation, statement).repeatable(), params).await?;
                 if let Some(row) = found.rows.first() {
-                    let name = Columns::of(row, operation).bytes()?;
+                    let name: Vec<u8> = Columns::of(row, operation).get()?;
                     last = Some(last.map_or(name.clone(), |last| last.min(name)));
                 }
             }

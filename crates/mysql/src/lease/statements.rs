@@ -4,12 +4,12 @@ use std::time::Duration;
 
 use futures::future::join_all;
 use leasehold_core::{BoxFuture, Error, ErrorKind, GrantRef, LeaseStatus, LockOptions, OwnerId, Result};
-use mysql_async::Value;
+use mysql_async::{Params, Value};
 use tokio::time::{Instant, timeout_at};
 
 use crate::server::sessions::Sessions;
 use crate::statement::batch::batch;
-use crate::statement::params::{Params, named};
+use crate::statement::params::named;
 use crate::statement::reply::{Columns, Row};
 use crate::statement::step::Step;
 
@@ -34,7 +34,7 @@ pub struct LeaseStatements<'s> {
 pub type Lease = (Vec<u8>, OwnerId, Duration);
 
 /// The key of the row of a lease: its name and its owner.
-pub type RowKey = (Vec<u8>, Vec<u8>);
+type RowKey = (Vec<u8>, Vec<u8>);
 
 impl<'s> LeaseStatements<'s> {
     /// Renews the leases that are still their owners', up to [`RENEWAL_BATCH`] of them by one statement, and answers in
@@ -49,26 +49,24 @@ impl<'s> LeaseStatements<'s> {
         leases: Vec<Lease>,
         within: Duration,
     ) -> BoxFuture<'s, Vec<Result<LeaseStatus>>> {
-        Box::pin(async move { self.renew_all(sessions, &leases, within).await })
-    }
-
-    async fn renew_all(self, sessions: &Sessions, leases: &[Lease], within: Duration) -> Vec<Result<LeaseStatus>> {
-        // Each row once, with the longest lease that was asked for: a statement renews a row once, and every caller was
-        // promised its lease. All clients take the rows in one order, so that no two batches lock rows crosswise.
-        let mut rows: Vec<&Lease> = leases.iter().collect();
-        rows.sort_by_cached_key(|lease| (row_key(lease), Reverse(lease.2)));
-        rows.dedup_by(|shorter, longest| row_key(shorter) == row_key(longest));
-        let mut answers: HashMap<RowKey, Result<LeaseStatus>> = HashMap::new();
-        for rows in rows.chunks(RENEWAL_BATCH) {
-            let renewed = self.renew_batch(sessions, rows, within).await;
-            answers.extend(rows.iter().map(|lease| row_key(lease)).zip(renewed));
-        }
-        let answer = |lease| match answers.get(&row_key(lease)) {
-            Some(Ok(status)) => Ok(*status),
-            Some(Err(error)) => Err(error.retell()),
-            None => Ok(LeaseStatus::NotHeld),
-        };
-        leases.iter().map(answer).collect()
+        Box::pin(async move {
+            // Each row once, with the longest lease that was asked for: a statement renews a row once, and every caller was
+            // promised its lease. All clients take the rows in one order, so that no two batches lock rows crosswise.
+            let mut rows: Vec<&Lease> = leases.iter().collect();
+            rows.sort_by_cached_key(|lease| (row_key(lease), Reverse(lease.2)));
+            rows.dedup_by(|shorter, longest| row_key(shorter) == row_key(longest));
+            let mut answers: HashMap<RowKey, Result<LeaseStatus>> = HashMap::new();
+            for rows in rows.chunks(RENEWAL_BATCH) {
+                let renewed = self.renew_batch(sessions, rows, within).await;
+                answers.extend(rows.iter().map(|lease| row_key(lease)).zip(renewed));
+            }
+            let answer = |lease| match answers.get(&row_key(lease)) {
+                Some(Ok(status)) => Ok(*status),
+                Some(Err(error)) => Err(error.retell()),
+                None => Ok(LeaseStatus::NotHeld),
+            };
+            leases.iter().map(answer).collect()
+        })
     }
 
     async fn renew_batch(self, sessions: &Sessions, leases: &[&Lease], within: Duration) -> Vec<Result<LeaseStatus>> {
@@ -106,7 +104,7 @@ impl<'s> LeaseStatements<'s> {
         let step = Step::new("renew", &renew).reserved().repeatable().limit(limit);
         let (params, outcome) = (Params::Positional(params), (&*status, Params::Positional(names)));
         let reply = sessions.run_batch(step, params, outcome, Some(keys.len() as u64)).await?;
-        let Some(reply) = reply else { return Ok(None) };
+        let Ok(reply) = reply else { return Ok(None) };
         if reply.affected == keys.len() as u64 {
             return Ok(Some(keys.into_iter().map(|key| (key, LeaseStatus::Held)).collect()));
         }
@@ -136,7 +134,7 @@ impl<'s> LeaseStatements<'s> {
     }
 
     /// The statement that answers who holds these rows, and its parameters.
-    pub fn status_statement(self, keys: &[RowKey]) -> (String, Vec<Value>) {
+    fn status_statement(self, keys: &[RowKey]) -> (String, Vec<Value>) {
         let key = |(name, owner): &RowKey| vec![Value::Bytes(name.clone()), Value::Bytes(owner.clone())];
         batch(self.status, &keys.iter().map(key).collect::<Vec<_>>(), &[])
     }
@@ -218,8 +216,8 @@ fn read_statuses(operation: &'static str, rows: &[Row]) -> Result<HashMap<RowKey
     let mut statuses = HashMap::new();
     for row in rows {
         let mut columns = Columns::of(row, operation);
-        let name = columns.bytes()?;
-        let (holds, forced) = (columns.optional_bytes()?, columns.optional_bytes()?);
+        let name: Vec<u8> = columns.get()?;
+        let (holds, forced): (Option<Vec<u8>>, Option<Vec<u8>>) = (columns.get()?, columns.get()?);
         statuses.extend(forced.map(|owner| ((name.clone(), owner), LeaseStatus::ForceReleased)));
         statuses.extend(holds.map(|owner| ((name, owner), LeaseStatus::Held)));
     }

@@ -1,12 +1,12 @@
 use std::time::Duration;
 
 use leasehold_core::{BoxFuture, Result};
-use mysql_async::Value;
+use mysql_async::{Params, Value};
 
 use super::scan::RangeScan;
 use crate::server::sessions::Sessions;
 use crate::statement::batch::batch;
-use crate::statement::params::{Params, named};
+use crate::statement::params::named;
 use crate::statement::reply::Row;
 use crate::statement::step::Step;
 
@@ -38,26 +38,23 @@ impl<'s> Sweep<'s> {
     ///
     /// # Cancel safety
     /// Dropping the future leaves some of the rows.
-    pub fn run(self, sessions: &'s Sessions, scan: RangeScan, age: Value) -> BoxFuture<'s, Result<u64>> {
-        Box::pin(self.delete_chunks(sessions, scan, age))
-    }
-
-    async fn delete_chunks(self, sessions: &Sessions, mut scan: RangeScan, age: Value) -> Result<u64> {
-        let mut deleted = 0;
-        loop {
-            let chunk = scan.chunk(sessions, "collect", &[self.chunk_end]).await?;
-            let [from, to, after, upto] = chunk.names();
-            let params = named([from, to, after, upto, ("age", age.clone())]);
-            let found = sessions.run(Step::new("collect", self.find).repeatable(), params).await?.rows;
-            let keys: Vec<_> = found.into_iter().map(Row::into_values).collect();
-            for keys in keys.chunks(BATCH) {
-                let (delete, mut params) = batch(self.delete, keys, &[]);
-                params.push(age.clone());
-                let step = Step::new("collect", &delete).repeatable();
-                deleted += sessions.run(step, Params::Positional(params)).await?.affected;
+    pub fn run(self, sessions: &'s Sessions, mut scan: RangeScan, age: Value) -> BoxFuture<'s, Result<u64>> {
+        Box::pin(async move {
+            let mut deleted = 0;
+            loop {
+                let chunk = scan.chunk(sessions, "collect", &[self.chunk_end]).await?;
+                let params = named(chunk.names().into_iter().chain([("age", age.clone())]));
+                let found = sessions.run(Step::new("collect", self.find).repeatable(), params).await?.rows;
+                let keys: Vec<_> = found.into_iter().map(Row::into_values).collect();
+                for keys in keys.chunks(BATCH) {
+                    let (delete, mut params) = batch(self.delete, keys, &[]);
+                    params.push(age.clone());
+                    let step = Step::new("collect", &delete).repeatable();
+                    deleted += sessions.run(step, Params::Positional(params)).await?.affected;
+                }
+                let Some(last) = chunk.last else { return Ok(deleted) };
+                scan = scan.after(last);
             }
-            let Some(last) = chunk.last else { return Ok(deleted) };
-            scan = scan.after(last);
-        }
+        })
     }
 }

@@ -1,12 +1,12 @@
 use std::time::Duration;
 
 use leasehold_core::{BoxFuture, Error, ErrorKind, Result};
+use mysql_async::Params;
 
 use super::table::{Fault, TableSchema};
 use crate::names::TableName;
 use crate::server::failure::MIGRATE;
 use crate::server::sessions::Sessions;
-use crate::statement::params::Params;
 use crate::statement::reply::Row;
 use crate::statement::step::Step;
 
@@ -20,7 +20,7 @@ impl TableSchema {
         Box::pin(async move {
             let create = self.create(table);
             sessions.run(Step::new("migrate", &create).limit(MIGRATION).repeatable(), Params::Empty).await?;
-            self.compare(sessions, table).await
+            self.check(sessions, table).await
         })
     }
 
@@ -29,14 +29,12 @@ impl TableSchema {
     /// # Errors
     /// [`ErrorKind::Backend`], saying what is wrong and what to do; of a wrong version, it names both.
     pub fn check<'a>(&'a self, sessions: &'a Sessions, table: &'a TableName) -> BoxFuture<'a, Result<()>> {
-        Box::pin(self.compare(sessions, table))
-    }
-
-    async fn compare(&self, sessions: &Sessions, table: &TableName) -> Result<()> {
-        match self.fault(sessions, table).await? {
-            Some(Fault { why, .. }) => Err(Error::new(ErrorKind::Backend, CHECK).detail(why)),
-            None => Ok(()),
-        }
+        Box::pin(async move {
+            match self.fault(sessions, table).await? {
+                Some(Fault { why, .. }) => Err(Error::new(ErrorKind::Backend, CHECK).detail(why)),
+                None => Ok(()),
+            }
+        })
     }
 
     /// What keeps programs from using the table, if anything does.

@@ -109,12 +109,8 @@ impl Connections {
         Err(Error::new(ErrorKind::Unavailable, operation).detail(why))
     }
 
-    /// Replaces all connections to the server of this session, because that server is not the one to ask any more.
-    pub(crate) fn leave_server_of(&self, session: &SessionId) {
-        self.leave(session.generation);
-    }
-
-    fn leave(&self, number: u64) {
+    /// Replaces all connections of the generation with this number, because its server is not the one to ask any more.
+    pub(crate) fn leave(&self, number: u64) {
         let mut left = None;
         self.0.generation.send_if_modified(|generation| {
             let is_current = generation.number == number;

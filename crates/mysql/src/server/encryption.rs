@@ -136,6 +136,8 @@ mod tests {
         ] {
             assert!(encrypts(refused).is_err(), "{refused}");
         }
+        let told = encrypts("u:pw@h/db").unwrap_err();
+        assert!(told.contains("require_ssl=true") && told.contains("allow_public_key_retrieval=true"), "{told}");
     }
 
     #[cfg(feature = "tls-rustls")]
@@ -156,15 +158,16 @@ mod tests {
         for alone in ["ssl_cert", "ssl_key"] {
             assert!(encrypts(&format!("u@h/db?{alone}=/dev/null")).unwrap_err().contains("go together"), "{alone}");
         }
-        assert_eq!(encrypts("u@h/db?ssl_ca=/dev/null"), Ok(true));
-        assert_eq!(encrypts("u@h/db?ssl_cert=/dev/null&ssl_key=/dev/null"), Ok(true));
+        assert_eq!(encrypts("u@h/db?ssl-ca=/dev/null"), Ok(true));
+        assert_eq!(encrypts("u@h/db?ssl_cert=/dev/null&ssl-key=/dev/null"), Ok(true));
     }
 
     #[cfg(not(feature = "tls-rustls"))]
     #[test]
     fn whatever_is_about_tls_is_refused_in_a_build_without_it() {
         for wanted in ["require_ssl=true", "verify_ca=true", "ssl_ca=/dev/null"] {
-            assert!(encrypts(&format!("u@h/db?{wanted}")).unwrap_err().contains("needs the cargo feature"), "{wanted}");
+            let told = encrypts(&format!("u@h/db?{wanted}")).unwrap_err();
+            assert!(told.contains("needs the cargo feature `tls-rustls`"), "{wanted}: {told}");
         }
     }
 }

@@ -5,7 +5,9 @@ use std::time::Duration;
 use leasehold_core::Clock;
 use leasehold_core::clock::Moment;
 use mysql_async::prelude::Queryable;
-use mysql_async::{Conn, Error as Failure, Row};
+use mysql_async::{Conn, Error as Failure};
+
+use crate::statement::reply::Row;
 
 /// The identity of the server process that the connections of one generation lead to. The first connection asks for
 /// it; until then it is unknown.
@@ -51,8 +53,10 @@ impl ServerIdentity {
     /// [`OtherServer`] if the connection leads elsewhere, and the errors of the driver.
     pub(super) async fn check(&self, conn: &mut Conn) -> Result<(), Failure> {
         let asked_at = self.clock.now();
-        let name = conn.query::<Row, _>(VARIABLES).await?.iter().map(|row| (text(row, 0), text(row, 1))).collect();
-        let uptime = conn.query_first::<Row, _>(UPTIME).await?.map_or(0, |row| seconds(&text(&row, 1)));
+        let name = conn.query::<mysql_async::Row, _>(VARIABLES).await?.into_iter().map(Row::from);
+        let name = name.map(|row| (row.text(0), row.text(1))).collect();
+        let uptime: Option<mysql_async::Row> = conn.query_first(UPTIME).await?;
+        let uptime = uptime.map_or(0, |row| seconds(&Row::from(row).text(1)));
         let found = Observed { name, asked_at, took: self.clock.now().since(asked_at), uptime };
         let known = self.identity.get_or_init(|| found.clone());
         if known.is_of_the_process_of(&found) { Ok(()) } else { Err(Failure::Other(Box::new(OtherServer))) }
@@ -78,10 +82,6 @@ impl Observed {
 /// A count of seconds that a server shows without a sign: it is below zero if the clock was set back behind the server's start.
 fn seconds(text: &str) -> i64 {
     text.parse::<u64>().map_or(0, u64::cast_signed)
-}
-
-fn text(row: &Row, index: usize) -> String {
-    row.get_opt::<Option<String>, usize>(index).and_then(Result::ok).flatten().unwrap_or_default()
 }
 
 impl fmt::Display for OtherServer {

@@ -68,20 +68,3 @@ pub(super) const PARSE: &str = "read the address";
 pub(super) fn refuse(why: impl Into<String>) -> Error {
     Error::new(ErrorKind::InvalidOptions, PARSE).detail(why)
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_number_that_the_driver_panics_at_and_a_socket_that_it_chooses_are_refused() {
-        assert_eq!(check_socket("prefer_socket", "true").unwrap_err().kind(), ErrorKind::InvalidOptions);
-        assert!(check_socket("prefer_socket", "false").is_ok() && check_socket("tcp_nodelay", "true").is_ok());
-        for (name, value) in [("pool_max", "0"), ("pool_max", "1001"), ("tcp_keepalive", "999"), ("conn_ttl", "x")] {
-            assert_eq!(check_number(name, value).unwrap_err().kind(), ErrorKind::InvalidOptions, "{name}={value}");
-        }
-        for (name, value) in [("pool_max", "1"), ("pool_max", "1000"), ("tcp_keepalive", "1000"), ("other", "x")] {
-            assert!(check_number(name, value).is_ok(), "{name}={value}");
-        }
-    }
-}

@@ -2,7 +2,7 @@ use std::time::Duration;
 
 use leasehold_core::{BoxFuture, Clock, Error, ErrorKind, Result, jittered};
 use mysql_async::prelude::Queryable;
-use mysql_async::{Error as Failure, Pool};
+use mysql_async::{Error as Failure, Params, Pool};
 use tokio::time::{sleep, timeout};
 
 use super::address::Address;
@@ -10,7 +10,6 @@ use super::connections::Connections;
 use super::failure::{Progress, classify};
 use super::pools::PoolKind;
 use super::session::{Session, SessionFate, SessionId, catch_panic};
-use crate::statement::params::Params;
 use crate::statement::reply::{Reply, Row};
 use crate::statement::step::Step;
 
@@ -95,7 +94,7 @@ impl Sessions {
         let (mut repeats, mut reconnections) = (u32::from(step.repeatable), 1);
         let mut doubtful = false;
         loop {
-            let FailedSend { error, recovery } = match self.send_once(step, params.clone()).await {
+            let FailedSend { error, recovery } = match self.send_once(step, params.clone(), None, None).await {
                 Ok(reply) => return Ok(Reply { repeated: doubtful, ..reply }),
                 Err(failed) => failed,
             };
@@ -118,22 +117,6 @@ impl Sessions {
         }
     }
 
-    async fn send_once(&self, step: Step<'_>, params: Params) -> Result<Reply, FailedSend> {
-        let checked_out = self.connections.check_out(pool_of(step), step.operation).await;
-        let mut session = checked_out.map_err(|error| FailedSend { error, recovery: Recovery::GiveUp })?;
-        let Ok(answer) = timeout(step.limit, session.ask(step.statement, params.into())).await else {
-            return Err(self.overdue(step, session).await);
-        };
-        match answer {
-            Ok(rows) => {
-                let (affected, id) = (session.conn.affected_rows(), session.conn.last_insert_id().unwrap_or(0));
-                let rows = rows.into_iter().map(Row::from).collect();
-                Ok(Reply { rows, affected, id, repeated: false })
-            }
-            Err(failure) => Err(self.failed(step, &session.id, &failure)),
-        }
-    }
-
     async fn overdue(&self, step: Step<'_>, session: Session) -> FailedSend {
         let id = session.id.clone();
         // To drop the session is not enough: the server would go on with the statement, and might commit much later.
@@ -147,7 +130,7 @@ impl Sessions {
     /// is left out if the statement has changed `all` rows. The answer has the rows of the query, and how many rows the
     /// statement has changed.
     ///
-    /// `None`: each row may be asked for by a statement of its own. The server undid the statement or refused it before it
+    /// [`Apart`]: each row may be asked for by a statement of its own. The server undid the statement or refused it before it
     /// began, or the step is repeatable and what was carried out of it is over.
     ///
     /// # Errors
@@ -161,26 +144,9 @@ impl Sessions {
         params: Params,
         outcome: (&'a str, Params),
         all: Option<u64>,
-    ) -> BoxFuture<'a, Result<Option<Reply>>> {
-        Box::pin(async move { self.try_batch(step, params, outcome, all).await.map(std::result::Result::ok) })
-    }
-
-    /// The same, and whether what is left to statements of their own may have been applied.
-    ///
-    /// # Errors
-    /// The errors of [`run`](Self::run).
-    ///
-    /// # Cancel safety
-    /// As for [`run_batch`](Self::run_batch).
-    pub fn try_batch<'a>(
-        &'a self,
-        step: Step<'a>,
-        params: Params,
-        outcome: (&'a str, Params),
-        all: Option<u64>,
     ) -> BoxFuture<'a, Result<std::result::Result<Reply, Apart>>> {
         Box::pin(async move {
-            let FailedSend { error, recovery } = match self.send_batch(step, params, outcome, all).await {
+            let FailedSend { error, recovery } = match self.send_once(step, params, Some(outcome), all).await {
                 Ok(reply) => return Ok(Ok(reply)),
                 Err(failed) => failed,
             };
@@ -193,21 +159,27 @@ impl Sessions {
         })
     }
 
-    async fn send_batch(
+    /// Sends the statement, and then the query that tells what became of each row, if there is one. The query is left out if
+    /// the statement has changed `all` rows.
+    async fn send_once(
         &self,
         step: Step<'_>,
         params: Params,
-        (outcome, names): (&str, Params),
+        outcome: Option<(&str, Params)>,
         all: Option<u64>,
     ) -> Result<Reply, FailedSend> {
         let checked_out = self.connections.check_out(pool_of(step), step.operation).await;
         let mut session = checked_out.map_err(|error| FailedSend { error, recovery: Recovery::GiveUp })?;
         let mut affected = None;
         let asking = async {
-            session.ask(step.statement, params.into()).await?;
+            let rows = session.ask(step.statement, params).await?;
             let changed = session.conn.affected_rows();
             affected = Some((changed, session.conn.last_insert_id().unwrap_or(0)));
-            if all == Some(changed) { Ok(Vec::new()) } else { session.ask(outcome, names.into()).await }
+            match outcome {
+                Some(_) if all == Some(changed) => Ok(Vec::new()),
+                Some((outcome, names)) => session.ask(outcome, names).await,
+                None => Ok(rows),
+            }
         };
         let answer = timeout(step.limit, asking).await;
         match (answer, affected) {
@@ -229,7 +201,7 @@ impl Sessions {
         let class = classify(failure, Progress::Sent);
         let error = class.error(step.operation, "", failure, Some(self.connections.secrets()));
         let recovery = if class.takes_no_writes {
-            self.connections.leave_server_of(session);
+            self.connections.leave(session.generation);
             Recovery::Reconnect
         } else if class.undone {
             Recovery::Resend

@@ -57,28 +57,17 @@ impl<'r> Columns<'r> {
         Self { row, next: 0, operation }
     }
 
-    /// The next column, as bytes.
+    /// The next column: bytes, a number that is not negative, or either as an option, which is `None` for NULL.
     ///
     /// # Errors
-    /// [`ErrorKind::Backend`] if there is no further column, or its value is no bytes.
-    pub fn bytes(&mut self) -> Result<Vec<u8>> {
-        self.take()
-    }
-
-    /// The next column, as bytes; `None` if it is NULL.
-    ///
-    /// # Errors
-    /// [`ErrorKind::Backend`] if there is no further column, or its value is neither bytes nor NULL.
-    pub fn optional_bytes(&mut self) -> Result<Option<Vec<u8>>> {
-        self.take()
-    }
-
-    /// The next column, as a number that is not negative.
-    ///
-    /// # Errors
-    /// [`ErrorKind::Backend`] if there is no further column, or its value is no such number.
-    pub fn number(&mut self) -> Result<u64> {
-        self.take()
+    /// [`ErrorKind::Backend`] if there is no further column, or its value is of another type.
+    pub fn get<T: FromValue>(&mut self) -> Result<T> {
+        self.next += 1;
+        let value = self.row.values.get(self.next - 1).map(|value| T::from_value_opt(value.clone()));
+        value.and_then(std::result::Result::ok).ok_or_else(|| {
+            let why = format!("column {} of the server's answer is not what it should be", self.next);
+            Error::new(ErrorKind::Backend, self.operation).detail(why)
+        })
     }
 
     /// The next column, as text in which bytes that are no UTF-8 are replaced; `None` if it is NULL.
@@ -86,7 +75,7 @@ impl<'r> Columns<'r> {
     /// # Errors
     /// [`ErrorKind::Backend`] if there is no further column, or its value is neither bytes nor NULL.
     pub fn text(&mut self) -> Result<Option<String>> {
-        let bytes = self.optional_bytes()?;
+        let bytes: Option<Vec<u8>> = self.get()?;
         Ok(bytes.map(|bytes| String::from_utf8_lossy(&bytes).into_owned()))
     }
 
@@ -95,17 +84,8 @@ impl<'r> Columns<'r> {
     /// # Errors
     /// [`ErrorKind::Backend`] if there is no further column, or its value is no number.
     pub fn micros(&mut self) -> Result<Duration> {
-        let micros: i64 = self.take()?;
+        let micros: i64 = self.get()?;
         Ok(Duration::from_micros(u64::try_from(micros).unwrap_or(0)))
-    }
-
-    fn take<T: FromValue>(&mut self) -> Result<T> {
-        self.next += 1;
-        let value = self.row.values.get(self.next - 1).map(|value| T::from_value_opt(value.clone()));
-        value.and_then(std::result::Result::ok).ok_or_else(|| {
-            let why = format!("column {} of the server's answer is not what it should be", self.next);
-            Error::new(ErrorKind::Backend, self.operation).detail(why)
-        })
     }
 }
 
@@ -134,9 +114,9 @@ mod tests {
                 let row = Row { values: vec![value] };
                 let columns = || Columns::of(&row, "test");
                 let kinds = [
-                    columns().bytes().err(),
-                    columns().optional_bytes().err(),
-                    columns().number().err(),
+                    columns().get::<Vec<u8>>().err(),
+                    columns().get::<Option<Vec<u8>>>().err(),
+                    columns().get::<u64>().err(),
                     columns().text().err(),
                     columns().micros().err(),
                 ];
@@ -147,7 +127,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_row_has_is_read_as_what_it_is() {
+    fn what_a_row_has_is_read_as_what_it_is_and_what_it_has_not_is_an_error() {
         let values = vec![Value::Bytes(b"k".to_vec()), Value::Int(1_500), Value::NULL];
         let row = Row { values: values.clone() };
         assert_eq!(["k", "", "", ""], [0, 1, 2, 3].map(|index| row.text(index)).each_ref().map(String::as_str));
@@ -155,17 +135,13 @@ mod tests {
         assert_eq!(columns.text().unwrap().as_deref(), Some("k"));
         assert_eq!(columns.micros().unwrap(), Duration::from_micros(1_500));
         assert_eq!(row.into_values(), values);
-    }
-
-    #[test]
-    fn a_column_of_another_type_or_beyond_the_last_is_an_error() {
         let row = Row { values: vec![Value::Bytes(b"k".to_vec()), Value::NULL, Value::Int(-1), Value::Int(-1)] };
         let mut columns = Columns::of(&row, "test");
-        assert_eq!(columns.bytes().unwrap(), b"k");
+        assert_eq!(columns.get::<Vec<u8>>().unwrap(), b"k");
         assert_eq!(columns.text().unwrap(), None);
         assert_eq!(columns.micros().unwrap(), Duration::ZERO);
         for _ in 0..2 {
-            assert_eq!(columns.number().unwrap_err().kind(), ErrorKind::Backend);
+            assert_eq!(columns.get::<u64>().unwrap_err().kind(), ErrorKind::Backend);
         }
     }
 }

@@ -3,8 +3,8 @@
 use leasehold_testkit::test;
 use std::time::Duration;
 
-use leasehold_core::LeaseStatus::{self, ForceReleased, Held, NotHeld};
-use leasehold_core::{ErrorKind, GrantRef, LockKey, Mode, OwnerId, Result};
+use leasehold_core::LeaseStatus::Held;
+use leasehold_core::{ErrorKind, OwnerId, Result};
 use leasehold_mysql::{
     Lease, LeaseStatements, Operations, RENEWAL_BATCH, RangeScan, ReleaseStatements, Releases, Sessions, Sweep, Value,
 };
@@ -20,12 +20,8 @@ const LEASES: LeaseStatements<'static> = LeaseStatements {
     renew: "UPDATE t SET changes = changes + 1, lease = {micros of CONCAT(name, owner)} \
             WHERE ({any name = ? AND owner = ?}) AND lease > 0",
     status: "SELECT name, IF(lease > 0, owner, NULL), forced FROM t WHERE {any name = ?}",
-    take_over: "UPDATE t SET owner = :new_owner, lease = :ttl \
-                WHERE name = :name AND owner = :owner AND epoch = :epoch AND lease > 0",
+    take_over: "",
 };
-
-/// The epoch of every row.
-const EPOCH: u64 = 7;
 
 const SECOND: Duration = Duration::from_secs(1);
 
@@ -42,28 +38,16 @@ impl Database {
         Self { server, sessions }
     }
 
-    /// Adds a row: its owner, who was released by force, and whether it is held.
-    async fn add(&self, name: &str, owner: OwnerId, forced: Option<OwnerId>, held: bool) {
-        let row = (name, owner.as_bytes().to_vec(), forced.map(|owner| owner.as_bytes().to_vec()), held, EPOCH);
-        let insert = "INSERT INTO leasehold.t (name, owner, forced, lease, epoch) VALUES (?, ?, ?, ?, ?)";
-        self.server.session().await.unwrap().exec_drop(insert, row).await.unwrap();
-    }
-
     /// Adds rows that this owner holds.
     async fn hold(&self, names: &[String], owner: OwnerId) {
-        let insert = "INSERT INTO leasehold.t (name, owner, lease, epoch) VALUES (?, ?, 1, ?)";
-        let rows = names.iter().map(|name| (name, owner.as_bytes().to_vec(), EPOCH));
+        let insert = "INSERT INTO leasehold.t (name, owner, lease, epoch) VALUES (?, ?, 1, 7)";
+        let rows = names.iter().map(|name| (name, owner.as_bytes().to_vec()));
         self.server.session().await.unwrap().exec_batch(insert, rows).await.unwrap();
     }
 
     /// A number that this query answers.
     async fn number(&self, query: &str) -> u64 {
         self.server.session().await.unwrap().query_first(query).await.unwrap().unwrap()
-    }
-
-    async fn renew(&self, leases: Vec<Lease>) -> Vec<LeaseStatus> {
-        let answers = LEASES.renew(&self.sessions, leases, SECOND * 60).await;
-        answers.into_iter().map(Result::unwrap).collect()
     }
 }
 
@@ -75,10 +59,6 @@ fn lease(name: &str, owner: OwnerId, ttl: Duration) -> Lease {
     (name.as_bytes().to_vec(), owner, ttl)
 }
 
-fn micros(ttl: Duration) -> u64 {
-    u64::try_from(ttl.as_micros()).unwrap()
-}
-
 #[test(server)]
 async fn leases_are_renewed_by_as_few_statements_as_there_are_batches() {
     let database = Database::new().await;
@@ -87,40 +67,12 @@ async fn leases_are_renewed_by_as_few_statements_as_there_are_batches() {
     // Backwards: the order of the callers is not the order of the rows.
     let leases: Vec<_> = names.iter().rev().map(|name| lease(name, ours, SECOND)).collect();
     let before = database.server.status("Com_stmt_execute").await;
-    assert!(database.renew(leases).await.iter().all(|status| *status == Held));
+    let answers = LEASES.renew(&database.sessions, leases, SECOND * 60).await;
+    assert!(answers.iter().all(|status| matches!(status, Ok(Held))), "{answers:?}");
     let sent = database.server.status("Com_stmt_execute").await - before;
     assert_eq!(sent, 3, "nothing has to be asked where all are held");
-    let renewed = format!("SELECT COUNT(*) FROM leasehold.t WHERE changes = 1 AND lease = {}", micros(SECOND));
+    let renewed = format!("SELECT COUNT(*) FROM leasehold.t WHERE changes = 1 AND lease = {}", SECOND.as_micros());
     assert_eq!(database.number(&renewed).await, names.len() as u64);
-}
-
-#[test(server)]
-async fn each_renewal_is_answered_for_itself_and_the_longest_of_a_row_counts() {
-    let database = Database::new().await;
-    let (ours, theirs) = (OwnerId::random(), OwnerId::random());
-    database.add("a", ours, None, true).await;
-    database.add("expired", ours, None, false).await;
-    database.add("forced", ours, Some(ours), false).await;
-    database.add("theirs", theirs, None, true).await;
-    database.add("theirs after force", theirs, Some(ours), true).await;
-    database.add("ours after force", ours, Some(theirs), true).await;
-    let asked = [
-        ("ours after force", SECOND),
-        ("a", SECOND * 2),
-        ("theirs", SECOND),
-        ("a", SECOND * 3),
-        ("forced", SECOND),
-        ("a", SECOND),
-        ("no row", SECOND),
-        ("theirs after force", SECOND),
-        ("expired", SECOND),
-    ];
-    let leases = asked.iter().map(|(name, ttl)| lease(name, ours, *ttl)).collect();
-    let expected = [Held, Held, NotHeld, Held, ForceReleased, Held, NotHeld, ForceReleased, NotHeld];
-    assert_eq!(database.renew(leases).await, expected);
-    let of_a = database.number("SELECT lease FROM leasehold.t WHERE name = 'a' AND changes = 1").await;
-    assert_eq!(of_a, micros(SECOND * 3), "the row is renewed once, for the longest lease");
-    assert_eq!(database.number("SELECT SUM(changes) FROM leasehold.t").await, 2);
 }
 
 #[test(server)]
@@ -149,102 +101,37 @@ async fn renewals_that_the_server_refuses_are_errors_for_each_of_their_callers()
 }
 
 #[test(server)]
-async fn a_grant_is_taken_over_once_from_the_owner_with_its_epoch() {
+async fn where_all_were_held_nothing_is_asked_and_what_the_server_undid_goes_one_by_one() {
     let database = Database::new().await;
-    let [old, new, third] = [(); 3].map(|()| OwnerId::random());
-    database.add("k", old, None, true).await;
-    database.add("forced", third, Some(old), true).await;
-    database.add("expired", old, None, false).await;
-    let take = async |name: &str, epoch, to| {
-        let grant = GrantRef { key: LockKey::new(name).unwrap(), owner: old, mode: Mode::Exclusive, epoch };
-        LEASES.take_over(&database.sessions, name.as_bytes().to_vec(), &grant, to, SECOND).await.unwrap()
-    };
-    for other in [None, Some(EPOCH + 1)] {
-        assert_eq!(take("k", other, new).await, NotHeld);
-    }
-    let before = database.server.status("Com_stmt_execute").await;
-    assert_eq!(take("k", Some(EPOCH), new).await, Held);
-    assert_eq!(database.server.status("Com_stmt_execute").await - before, 1, "nothing has to be asked");
-    assert_eq!(database.number("SELECT lease FROM leasehold.t WHERE name = 'k'").await, micros(SECOND));
-    // The new owner asks again, because it did not hear of it.
-    assert_eq!(take("k", Some(EPOCH), new).await, Held);
-    assert_eq!(take("k", Some(EPOCH), third).await, NotHeld);
-    assert_eq!(take("forced", Some(EPOCH), new).await, ForceReleased);
-    assert_eq!(take("expired", Some(EPOCH), new).await, NotHeld);
-}
-
-#[test(server)]
-async fn a_release_says_what_it_found() {
-    let database = Database::new().await;
-    let (ours, theirs) = (OwnerId::random(), OwnerId::random());
-    // Somebody has one of the rows at once when it was freed.
-    let many = "UPDATE t SET stamp = IF(name = 'taken since', 0, ?), epoch = IF(name = 'taken since', 1000000, epoch), \
-                owner = IF(name = 'taken since', forced, owner), lease = 0 * LAST_INSERT_ID(1000000) \
-                WHERE ({any name = ? AND owner = ?}) AND lease > 0";
+    let (ours, names) = (OwnerId::random(), names(2));
     let releases = Releases::new(
         &database.sessions,
         ReleaseStatements {
-            one: "UPDATE t SET lease = 0 WHERE name = :name AND owner = :owner AND lease > 0".into(),
-            many: many.to_owned(),
+            one: String::new(),
+            many: "UPDATE t SET stamp = ?, lease = 0 * LAST_INSERT_ID(1) WHERE ({any name = ? AND owner = ?}) AND lease > 0".into(),
             outcome: "SELECT name, stamp, epoch, owner, forced FROM t WHERE {any name = ?}".into(),
             status: LEASES.status.into(),
         },
     );
-    let rows = [
-        ("expired", ours, None, false, NotHeld),
-        ("forced", ours, Some(ours), false, ForceReleased),
-        ("held", ours, None, true, Held),
-        ("held after force", ours, Some(theirs), true, Held),
-        ("theirs", theirs, None, true, NotHeld),
-        ("theirs after force", theirs, Some(ours), true, ForceReleased),
-        ("taken since", ours, Some(theirs), true, Held),
-    ];
-    let add_all = async || {
-        database.server.sql(&["DELETE FROM leasehold.t"]).await;
-        for (name, owner, forced, held, _) in &rows {
-            database.add(name, *owner, *forced, *held).await;
-        }
+    let together = async || {
+        let requests: Vec<_> = names.iter().map(|name| (name.as_bytes().to_vec(), ours)).collect();
+        let answers = releases.together(&requests.iter().collect::<Vec<_>>()).await?;
+        answers.into_iter().map(Option::transpose).collect::<Result<Vec<_>>>()
     };
-    let requests: Vec<_> = rows.iter().map(|(name, ..)| (name.as_bytes().to_vec(), ours)).collect();
-    let expected: Vec<_> = rows.iter().map(|row| row.4).collect();
-    let held = "SELECT COUNT(*) FROM leasehold.t WHERE lease > 0";
-
-    assert_eq!(Releases::row(&requests[1]), Some(b"forced".as_slice()));
-    add_all().await;
-    let mut alone = Vec::new();
-    for request in &requests {
-        alone.push(releases.alone(request).await.unwrap());
-    }
-    assert_eq!(alone, expected);
-    assert_eq!(database.number(held).await, 2, "theirs stay theirs");
-
-    let together = async |requests: &[(Vec<u8>, OwnerId)]| {
-        let requests: Vec<_> = requests.iter().collect();
-        releases.together(&requests).await?.into_iter().map(Option::transpose).collect::<Result<Vec<_>>>()
-    };
-    add_all().await;
-    assert_eq!(together(&requests).await.unwrap(), expected.into_iter().map(Some).collect::<Vec<_>>());
-    assert_eq!(database.number(held).await, 2, "theirs stay theirs");
-
-    // Where all were held, nothing has to be asked.
-    add_all().await;
+    database.hold(&names, ours).await;
     let before = database.server.status("Com_stmt_execute").await;
-    assert_eq!(together(&requests[2..4]).await.unwrap(), [Some(Held), Some(Held)]);
+    assert_eq!(together().await.unwrap(), [Some(Held); 2]);
     assert_eq!(database.server.status("Com_stmt_execute").await - before, 1);
-
-    // What the server undid is to be carried out one by one, and what it refused is an error.
     for (code, undone) in [(1213, true), (1644, false)] {
-        add_all().await;
-        database
-            .server
-            .sql(&[&format!(
-                "CREATE OR REPLACE TRIGGER leasehold.refuse BEFORE UPDATE ON leasehold.t FOR EACH ROW \
-                 SIGNAL SQLSTATE '40001' SET MYSQL_ERRNO = {code}"
-            )])
-            .await;
-        let answers = together(&requests).await;
+        let refuse = format!(
+            "CREATE OR REPLACE TRIGGER leasehold.refuse BEFORE UPDATE ON leasehold.t FOR EACH ROW \
+             SIGNAL SQLSTATE '40001' SET MYSQL_ERRNO = {code}"
+        );
+        database.server.sql(&["UPDATE leasehold.t SET lease = 1", &refuse]).await;
+        let answers = together().await;
+        database.server.sql(&["DROP TRIGGER leasehold.refuse"]).await;
         if undone {
-            assert_eq!(answers.unwrap(), [None; 7]);
+            assert_eq!(answers.unwrap(), [None; 2]);
         } else {
             assert_eq!(answers.unwrap_err().kind(), ErrorKind::Backend);
         }

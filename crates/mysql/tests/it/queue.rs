@@ -5,7 +5,7 @@ use std::time::Duration;
 use leasehold_core::{
     Attempt, Claim, ErrorKind, LeaseStatus, LockKey, Mode, Notification, Notifications, Renewal, Subscription,
 };
-use leasehold_mysql::{AdvisoryQueue, ConnectionSettings, Sessions};
+use leasehold_mysql::{AdvisoryQueue, ConnectionSettings};
 use leasehold_testkit::mysql::Server;
 use leasehold_testkit::{Deadline, PATIENCE, Proxy, eventually, test};
 use mysql_async::prelude::Queryable;
@@ -14,13 +14,12 @@ use tokio::time::timeout;
 /// A client of this server, with its queue.
 struct Client {
     queue: AdvisoryQueue,
-    sessions: Sessions,
 }
 
 impl Client {
     async fn of(url: &str) -> Self {
         let opened = ConnectionSettings::default().url(url).advisory_queue(true).open("t").await.unwrap();
-        Self { queue: opened.advisory_queue.unwrap(), sessions: opened.sessions }
+        Self { queue: opened.advisory_queue.unwrap() }
     }
 
     async fn pair(server: &Server) -> [Self; 2] {
@@ -126,15 +125,6 @@ async fn a_lock_that_led_to_a_grant_is_given_up_when_the_grant_ends() {
         let told = timeout(PATIENCE, next.next()).await;
         assert_eq!(told.ok(), Some(Notification::Freed), "{how}");
     }
-    // Closing waits until the server has them.
-    let (first, claim) = (ours.first("k").await, claim("k", minute));
-    ours.queue.claimed(&claim, GRANTED);
-    drop(first);
-    let mut next = theirs.next(&server, "k").await;
-    is_kept(&server, &mut next).await;
-    ours.queue.close().await;
-    freed(&mut next).await;
-    ours.sessions.close().await;
 }
 
 #[test(multi_thread, server)]

@@ -3,10 +3,10 @@
 use std::net::Ipv4Addr;
 use std::time::Duration;
 
-use leasehold_core::{Clock, ErrorKind, Health};
-use leasehold_mysql::{Columns, Params, Sessions, Step, examine, named};
+use leasehold_core::ErrorKind;
+use leasehold_mysql::{Columns, Params, Sessions, Step, named};
 use leasehold_testkit::mysql::Server;
-use leasehold_testkit::{Proxy, shown, test};
+use leasehold_testkit::{Proxy, eventually, shown, test};
 use mysql_async::Conn;
 use mysql_async::prelude::Queryable;
 use tokio::net::TcpListener;
@@ -18,17 +18,9 @@ async fn a_statement_that_was_given_up_is_ended_in_the_server() {
     let sleeps = Step::new("test", "DO SLEEP(3600)").limit(Duration::from_millis(200));
     let error = sessions.run(sleeps, Params::Empty).await.unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Indeterminate);
-    let mut observer = server.session().await.unwrap();
-    let clock = Clock::system();
-    let limit = clock.now().plus(Duration::from_secs(20));
-    loop {
-        let running = "SELECT COUNT(*) FROM information_schema.processlist WHERE info LIKE 'DO SLEEP%'";
-        if observer.query_first::<u64, _>(running).await.unwrap() == Some(0) {
-            break;
-        }
-        assert!(clock.now() < limit, "it still runs");
-        tokio::time::sleep(Duration::from_millis(10)).await;
-    }
+    let running = "SELECT COUNT(*) FROM information_schema.processlist WHERE info LIKE 'DO SLEEP%'";
+    let ended = async || server.session().await.unwrap().query_first(running).await.unwrap() == Some(0_u64);
+    eventually("it is ended", ended).await;
     sessions.close().await;
 }
 
@@ -133,29 +125,6 @@ async fn what_the_server_quotes_of_a_statement_does_not_show_the_password() {
     sessions.close().await;
 }
 
-#[test(server)]
-async fn settings_that_lose_locks_are_found_and_what_to_do() {
-    let server = Server::needed(&[]).await;
-    let warnings = async |flush: u8, read_only: u8| {
-        let set = format!("SET GLOBAL innodb_flush_log_at_trx_commit = {flush}, read_only = {read_only}");
-        server.sql(&[&set]).await;
-        let mut found = examine(&server.url(), "locks", &[]).await.unwrap();
-        found.retain(|finding| finding.health >= Health::Warning);
-        found
-    };
-    assert!(warnings(1, 0).await.is_empty());
-    for forgetful in [0, 2] {
-        let [found] = warnings(forgetful, 0).await.try_into().unwrap();
-        let told = format!("innodb_flush_log_at_trx_commit is {forgetful}");
-        assert!(found.id == "flush-log" && found.text.contains(&told), "{found:?}");
-        assert_eq!(found.cure.as_deref(), Some("SET GLOBAL innodb_flush_log_at_trx_commit = 1"));
-    }
-    let [read_only, _] = warnings(2, 1).await.try_into().unwrap();
-    assert_eq!((read_only.id, read_only.cure.as_deref()), ("read-only", Some("SET GLOBAL read_only = 0")));
-    let refused = examine("mysql://u@h", "locks", &[]).await.unwrap_err();
-    assert_eq!(refused.kind(), ErrorKind::InvalidOptions);
-}
-
 /// A session of another user's with this id.
 async fn stranger(server: &Server, id: u32) -> Conn {
     loop {
@@ -178,7 +147,7 @@ async fn a_session_of_another_server_is_not_ended() {
     let address = Proxy::start(old.port());
     let sessions = Sessions::at(&address.url(&old.url())).unwrap();
     let reply = sessions.run(Step::new("test", "SELECT CONNECTION_ID()"), Params::Empty).await.unwrap();
-    let id = u32::try_from(Columns::of(&reply.rows[0], "test").number().unwrap()).unwrap();
+    let id: u32 = Columns::of(&reply.rows[0], "test").get().unwrap();
     let mut stranger = stranger(&new, id).await;
     let sleeps = Step::new("test", "DO SLEEP(3600)").limit(Duration::from_millis(300));
     address.redirect(new.port());

@@ -32,9 +32,7 @@ async fn batches_over_the_same_keys_are_never_a_deadlock() {
             }
         });
     }
-    while let Some(done) = tasks.join_next().await {
-        done.unwrap();
-    }
+    tasks.join_all().await;
     assert_eq!(number(&server.url(), "SELECT sum(deadlocks)::bigint FROM pg_stat_database").await, 0);
 }
 
@@ -106,16 +104,22 @@ async fn a_row_that_somebody_locks_fails_nobody_else_of_its_batch() {
     }
 }
 
-#[test(multi_thread, server)]
-async fn renewals_have_a_connection_of_their_own_and_no_longer_than_they_are_given() {
-    let server = server(&[]).await;
-    let locks = Postgres::connect(&format!("{}?pool_max=1", server.url())).await.unwrap();
-    let backend = locks.engine().backend();
+/// The claims of two keys, which are granted, and their renewals.
+async fn two_held(backend: &impl Backend) -> ([Claim; 2], [Renewal; 2]) {
     let claims = ["a", "b"].map(|name| Claim::new(&LockKey::new(name).unwrap(), Mode::Exclusive, MINUTE));
     for claim in &claims {
         backend.try_acquire(claim).await.unwrap();
     }
     let renewals = claims.each_ref().map(|claim| Renewal { grant: claim.grant(None), ttl: MINUTE });
+    (claims, renewals)
+}
+
+#[test(multi_thread, server)]
+async fn renewals_have_a_connection_of_their_own_and_no_longer_than_they_are_given() {
+    let server = server(&[]).await;
+    let locks = Postgres::connect(&format!("{}?pool_max=1", server.url())).await.unwrap();
+    let backend = locks.engine().backend();
+    let (claims, renewals) = two_held(backend).await;
     let lock = async |name: &str| {
         let other = session(&server.url()).await;
         let lock = format!("BEGIN; SELECT FROM leasehold.locks WHERE name = 'leasehold\\000{name}' FOR UPDATE");
@@ -156,11 +160,7 @@ async fn renewals_of_rows_that_others_have_locked_do_not_wait_for_each_other() {
     let server = server(&[]).await;
     let [locks, _] = clients(&server.url()).await;
     let backend = locks.engine().backend();
-    let claims = ["a", "b"].map(|name| Claim::new(&LockKey::new(name).unwrap(), Mode::Exclusive, MINUTE));
-    for claim in &claims {
-        backend.try_acquire(claim).await.unwrap();
-    }
-    let renewals = claims.each_ref().map(|claim| Renewal { grant: claim.grant(None), ttl: MINUTE });
+    let (_, renewals) = two_held(backend).await;
     let both_wait = async || {
         let other = session(&server.url()).await;
         other.batch_execute("BEGIN; SELECT FROM leasehold.locks FOR UPDATE").await.unwrap();

@@ -8,7 +8,7 @@ use leasehold_core::{LockKey, OwnerId};
 use mysql_async::prelude::Queryable;
 use mysql_async::{Conn, Params, Value};
 
-use leasehold_mysql::{Lease, Namespace, RENEWAL_BATCH};
+use leasehold_mysql::{Lease, Namespace, RENEWAL_BATCH, batch, micros};
 
 const MINUTE: Duration = Duration::from_secs(60);
 
@@ -120,11 +120,28 @@ pub fn batches(held: &[Lease], locks: bool, build: impl Fn(&[&Lease]) -> (String
     kinds.iter().flat_map(|(kind, leases)| sizes.map(|size| trial(kind, &leases[..size]))).collect()
 }
 
-/// The trial of a statement that reads the last row of a batch again, until the number of rows is a power of two.
-#[must_use]
-pub fn padded(trial: Trial) -> Trial {
-    let most = Cost::new(trial.most.reads.next_power_of_two(), trial.most.locks);
-    Trial { most, ..trial }
+/// The [trials](batches) of a statement about the rows of these leases, by their names and owners. Its other parameters are before
+/// those or behind them.
+pub fn rows(text: &str, held: &[Lease], locks: bool, [before, behind]: [&[Value]; 2]) -> Vec<Trial> {
+    batches(held, locks, |leases| {
+        let key = |(name, owner, _): &&Lease| vec![Value::Bytes(name.clone()), owner.as_bytes().into()];
+        let (text, keys) = batch(text, &leases.iter().map(key).collect::<Vec<_>>(), &[]);
+        (text, [before, &keys, behind].concat())
+    })
+}
+
+/// The [trials](batches) of a statement that claims these leases, with these parameters behind them. Those without a row lock the
+/// gap in which it comes to be; the last row is read again, until the number of rows is a power of two.
+pub fn claims(text: &str, held: &[Lease], behind: &[Value]) -> Vec<Trial> {
+    let trials = batches(held, true, |leases| {
+        let row = |(name, owner, ttl): &&Lease| {
+            vec![Value::Bytes(name.clone()), Value::NULL, Value::NULL, owner.as_bytes().into(), micros(*ttl)]
+        };
+        let (text, rows) = batch(text, &leases.iter().map(row).collect::<Vec<_>>(), &[]);
+        (text, [&rows, behind].concat())
+    });
+    let padded = |most: Cost| Cost::new(most.reads.next_power_of_two(), most.locks);
+    trials.into_iter().map(|trial| Trial { most: padded(trial.most), ..trial }).collect()
 }
 
 /// The statement about a row of each of these keys, with these parameters too.

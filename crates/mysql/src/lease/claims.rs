@@ -3,8 +3,8 @@ use std::fmt;
 use leasehold_core::{Answers, Attempt, BoxFuture, Claim, Error, GroupCommit, Operations, Result, Turns};
 use mysql_async::Value;
 
-use crate::lease::busy_rows::BusyRows;
-use crate::lease::statements::micros;
+use super::busy_rows::BusyRows;
+use super::statements::micros;
 use crate::server::sessions::in_doubt;
 use crate::statement::params::text;
 
@@ -62,6 +62,17 @@ where
         }
         answers
     })
+}
+
+/// The parameters of a statement about one claim: `name`, `owner`, `ttl`, `label` and `reason`.
+pub fn claim_params(name: Vec<u8>, claim: &Claim) -> [(&'static str, Value); 5] {
+    [
+        ("name", Value::Bytes(name)),
+        ("owner", claim.owner.as_bytes().into()),
+        ("ttl", micros(claim.ttl)),
+        ("label", text(claim.label.as_deref())),
+        ("reason", text(claim.reason.as_deref())),
+    ]
 }
 
 /// The values of a claim, as a statement about a [`batch`](crate::batch()) of claims takes them: name, label, reason, owner,

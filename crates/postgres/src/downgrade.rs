@@ -8,11 +8,6 @@ use crate::store::Store;
 
 const DOWNGRADE: &str = "SELECT {schema}.downgrade($1, $2, $3, $4, $5, $6, $7)";
 
-/// Takes a key for the owner of `claim`, as the writer or as a reader, or answers that somebody is in the way.
-pub(crate) async fn try_acquire(store: &Store, claim: &Claim) -> Result<Attempt> {
-    store.claims.run((store.sessions.address().namespace.name_of(&claim.key), claim.clone())).await
-}
-
 /// Makes a reader of a writer.
 pub(crate) async fn downgrade(store: &Store, writer: &GrantRef, claim: &Claim) -> Result<Attempt> {
     let name = store.sessions.address().namespace.name_of(&claim.key);
