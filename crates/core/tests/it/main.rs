@@ -1,7 +1,6 @@
 //! The tests of this crate that use it from outside, and the conformance suite.
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
-mod backend_seam;
 mod conformance;
 mod connecting;
 mod convenience;

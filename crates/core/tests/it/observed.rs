@@ -6,89 +6,31 @@
     reason = "a test fails by panicking, and the numbers are small counts"
 )]
 
-use leasehold_testkit::test;
-use std::collections::HashMap;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::collections::BTreeSet;
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use leasehold_core::{
     Admin, Backed, Clock, Engine, EngineOptions, LocalHandoff, LockOptions, LockerExt, Memory, RwLockerExt, Wait,
     describe_metrics,
 };
-use metrics::{
-    Counter, CounterFn, Gauge, GaugeFn, Histogram, HistogramFn, Key, KeyName, Metadata, Recorder, SharedString, Unit,
-};
+use leasehold_testkit::test;
+use metrics_exporter_prometheus::{PrometheusBuilder, PrometheusHandle};
 
 use crate::story::Story;
 
 const LONG: Duration = Duration::from_secs(60);
 
-/// How often each counter and histogram was used, what each gauge shows, and which metrics were described.
-#[derive(Clone, Default)]
-struct Seen(Arc<Mutex<HashMap<String, f64>>>);
-
-struct Metric(Seen, String);
+/// What is recorded, as a monitoring system gets it.
+struct Seen(PrometheusHandle);
 
 impl Seen {
+    /// The number of a metric, whatever its labels.
     fn of(&self, name: &str) -> f64 {
-        self.0.lock().unwrap().get(name).copied().unwrap_or_default()
-    }
-
-    fn add(&self, name: &str, value: f64) {
-        *self.0.lock().unwrap().entry(name.to_owned()).or_default() += value;
-    }
-
-    fn described(&self, name: &KeyName) {
-        self.add(&format!("described {}", name.as_str()), 1.0);
-    }
-
-    fn metric(&self, key: &Key) -> Arc<Metric> {
-        Arc::new(Metric(self.clone(), key.name().to_owned()))
-    }
-}
-
-#[allow(clippy::cast_precision_loss, reason = "small counts")]
-impl CounterFn for Metric {
-    fn increment(&self, value: u64) {
-        self.0.add(&self.1, value as f64);
-    }
-    fn absolute(&self, _: u64) {}
-}
-
-impl GaugeFn for Metric {
-    fn increment(&self, value: f64) {
-        self.0.add(&self.1, value);
-    }
-    fn decrement(&self, value: f64) {
-        self.0.add(&self.1, -value);
-    }
-    fn set(&self, _: f64) {}
-}
-
-impl HistogramFn for Metric {
-    fn record(&self, _: f64) {
-        self.0.add(&self.1, 1.0);
-    }
-}
-
-impl Recorder for Seen {
-    fn describe_counter(&self, name: KeyName, _: Option<Unit>, _: SharedString) {
-        self.described(&name);
-    }
-    fn describe_gauge(&self, name: KeyName, _: Option<Unit>, _: SharedString) {
-        self.described(&name);
-    }
-    fn describe_histogram(&self, name: KeyName, _: Option<Unit>, _: SharedString) {
-        self.described(&name);
-    }
-    fn register_counter(&self, key: &Key, _: &Metadata<'_>) -> Counter {
-        Counter::from_arc(self.metric(key))
-    }
-    fn register_gauge(&self, key: &Key, _: &Metadata<'_>) -> Gauge {
-        Gauge::from_arc(self.metric(key))
-    }
-    fn register_histogram(&self, key: &Key, _: &Metadata<'_>) -> Histogram {
-        Histogram::from_arc(self.metric(key))
+        let text = self.0.render();
+        let numbers = text.lines().filter_map(|line| line.rsplit_once(' '));
+        let its = numbers.filter(|(metric, _)| metric.split('{').next() == Some(name));
+        its.map(|(_, number)| number.parse::<f64>().unwrap()).sum()
     }
 }
 
@@ -106,8 +48,9 @@ fn alone() -> MutexGuard<'static, ()> {
 /// What is recorded of this work.
 fn recorded(work: impl AsyncFnOnce(&Seen, Memory)) -> Seen {
     let _alone = alone();
-    let seen = Seen::default();
-    metrics::with_local_recorder(&seen, || block_on(work(&seen, Memory::new())));
+    let recorder = PrometheusBuilder::new().build_recorder();
+    let seen = Seen(recorder.handle());
+    metrics::with_local_recorder(&recorder, || block_on(work(&seen, Memory::new())));
     seen
 }
 
@@ -135,13 +78,13 @@ fn who_waits_behind_a_holder_of_this_process_is_counted() {
         assert_eq!(seen.of("leasehold_contended_total"), 1.0, "nobody was in the way");
     });
     assert_eq!(seen.of("leasehold_queue_length"), 0.0);
-    assert_eq!(seen.of("leasehold_acquire_wait_seconds"), 3.0);
+    assert_eq!(seen.of("leasehold_acquire_wait_seconds_count"), 3.0);
 }
 
 #[test]
 fn each_guard_is_counted_once_however_it_ends() {
     recorded(async |seen, locks| {
-        let counts = || (seen.of("leasehold_hold_seconds"), seen.of("leasehold_guards"));
+        let counts = || (seen.of("leasehold_hold_seconds_count"), seen.of("leasehold_guards"));
         let readers = [locks.read("k").await.unwrap(), locks.read("k").await.unwrap()];
         assert_eq!(counts(), (0.0, 2.0));
         locks.contender().force_release(readers[0].key()).await.unwrap();
@@ -176,10 +119,13 @@ fn every_metric_that_is_used_is_described() {
         released.unwrap();
         next.unwrap().renew().await.unwrap();
     });
-    let seen = seen.0.lock().unwrap();
-    let used: Vec<_> = seen.keys().filter(|name| !name.starts_with("described ")).collect();
-    assert!(used.len() >= 5, "{used:?}");
-    assert!(used.iter().all(|name| seen.contains_key(&format!("described {name}"))), "{seen:?}");
+    let text = seen.0.render();
+    let names = |of: &str| {
+        let lines = text.lines().filter_map(|line| line.strip_prefix(of)?.split(' ').next());
+        lines.collect::<BTreeSet<_>>()
+    };
+    let used = names("# TYPE ");
+    assert!(used.len() >= 5 && used.is_subset(&names("# HELP ")), "{text}");
 }
 
 #[test]

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use leasehold_core::{
-    Attempt, Backend, Claim, Clock, Engine, EngineOptions, LockKey, LockerExt, Memory, MemoryBackend, Mode,
+    Backend, Claim, Clock, Engine, EngineOptions, LockKey, LockOptions, LockerExt, Memory, MemoryBackend, Mode,
 };
 use leasehold_testkit::{Fault, Op, faulty_memory, test};
 
@@ -36,6 +36,14 @@ async fn a_listener_that_never_comes_does_not_keep_a_waiter() {
     assert!(served.is_ok(), "it still waits for its ear, and polls no more");
 }
 
+#[test]
+async fn a_driver_is_told_that_a_renewal_is_of_use_for_less_than_a_third_of_the_lease() {
+    let store = faulty_memory(&Clock::system());
+    let guard = store.engine().lock_with("k", &LockOptions::new().ttl(LEASE)).await.unwrap();
+    guard.renew().await.unwrap();
+    assert_eq!(store.faults.renewals(), [(vec![LEASE], LEASE / 4)]);
+}
+
 #[test(paused)]
 async fn a_store_in_memory_forgets_what_expired() {
     let clock = Clock::tokio();
@@ -45,39 +53,6 @@ async fn a_store_in_memory_forgets_what_expired() {
     clock.advance(LEASE * 100);
     store.try_acquire(&Claim::new(&LockKey::new("another").unwrap(), Mode::Exclusive, LEASE)).await.unwrap();
     assert!(!format!("{store:?}").contains("left-to-its-lease"), "the store grows with every key that expires");
-}
-
-#[test(paused)]
-async fn a_lease_in_memory_ends_with_its_ttl_and_not_when_the_store_tidies_up() {
-    let clock = Clock::tokio();
-    let store = MemoryBackend::new(clock.clone());
-    let claim = || Claim::new(&LockKey::new("k").unwrap(), Mode::Exclusive, LEASE / 1000);
-    let (first, second) = (claim(), claim());
-    assert!(matches!(store.try_acquire(&first).await.unwrap(), Attempt::Granted { .. }));
-    clock.advance(LEASE / 1000);
-    let answer = store.try_acquire(&second).await.unwrap();
-    assert!(matches!(answer, Attempt::Granted { .. }), "the lease is over, and the key is {answer:?}");
-}
-
-#[test]
-async fn a_store_that_forgot_everything_goes_on_above_what_it_gave() {
-    let clock = Clock::system();
-    let (before, begun) = (MemoryBackend::new(clock.clone()), clock.now());
-    let key = LockKey::new("k").unwrap();
-    let mut newest = None;
-    while clock.now().since(begun) < Duration::from_millis(500) {
-        let claim = Claim::new(&key, Mode::Exclusive, LEASE);
-        if let Attempt::Granted { epoch } = before.try_acquire(&claim).await.unwrap() {
-            newest = epoch;
-            before.release(&claim.grant(epoch)).await.unwrap();
-        }
-    }
-    // Nothing is lost and set up again within a sixteenth of a millisecond.
-    tokio::time::sleep(Duration::from_millis(1)).await;
-    let after = MemoryBackend::new(Clock::system());
-    let first = after.try_acquire(&Claim::new(&key, Mode::Exclusive, LEASE)).await.unwrap();
-    let Attempt::Granted { epoch: first } = first else { panic!("an empty store said {first:?}") };
-    assert!(first > newest, "{first:?} after {newest:?}");
 }
 
 #[test(paused)]

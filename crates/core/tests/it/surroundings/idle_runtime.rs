@@ -5,11 +5,9 @@ use std::sync::{Arc, mpsc};
 use std::time::Duration;
 
 use futures::future::{join, join_all};
-use leasehold_core::{Capability, Engine, LockOptions, LockerExt};
+use leasehold_core::{Capability, LockOptions, LockerExt};
 use leasehold_testkit::{Fault, FaultyMemory, Op, test};
-use tokio::runtime::Runtime;
 use tokio::sync::Notify;
-use tokio::task::JoinHandle;
 use tokio::time::timeout;
 
 use crate::surroundings::{MOMENT, PATIENCE, key, live, resting, soon, store};
@@ -117,25 +115,20 @@ fn who_blocks_the_thread_of_its_runtime_keeps_the_key_from_nobody() {
     blocked.join().unwrap();
 }
 
-/// Two who begin to wait when they are told, and ask for different things: nothing passes from one to the other.
-fn two_waiters(locks: &Engine<FaultyMemory>, live: &Runtime, begin: &Arc<Notify>) -> Vec<JoinHandle<()>> {
-    let waiter = |label: &str| {
-        let (locks, begin, options) = (locks.clone(), Arc::clone(begin), LockOptions::new().label(label));
-        live.spawn(async move {
-            begin.notified().await;
-            locks.acquire(&key(), &options).await.unwrap().unwrap().release().await.unwrap();
-        })
-    };
-    vec![waiter("one"), waiter("another")]
-}
-
 fn a_release_by_block_on_serves_the_waiters_of_another_runtime(store: FaultyMemory, held_for: Duration) {
     // A claim that is not driven is not given up before the test is.
     let store = store.answering_within(PATIENCE);
     let (rests, live) = (resting(), live());
     let (locks, begin) = (store.engine(), Arc::new(Notify::new()));
     store.faults.always(Op::TryAcquire, Fault::Slow(MOMENT / 10));
-    let waiters = two_waiters(&locks, &live, &begin);
+    // They ask for different things: nothing passes from one to the other.
+    let waiters = ["one", "another"].map(|label| {
+        let (locks, begin, options) = (locks.clone(), Arc::clone(&begin), LockOptions::new().label(label));
+        live.spawn(async move {
+            begin.notified().await;
+            locks.acquire(&key(), &options).await.unwrap().unwrap().release().await.unwrap();
+        })
+    });
     live.block_on(async { tokio::time::sleep(MOMENT).await });
     let guard = rests.block_on(locks.lock("k")).unwrap();
     begin.notify_waiters();
@@ -148,18 +141,9 @@ fn a_release_by_block_on_serves_the_waiters_of_another_runtime(store: FaultyMemo
 #[test]
 fn a_release_on_a_runtime_that_then_rests_serves_the_waiters_of_a_live_one() {
     for held_for in [MOMENT / 25, MOMENT] {
-        a_release_by_block_on_serves_the_waiters_of_another_runtime(store().deaf(), held_for);
-        a_release_by_block_on_serves_the_waiters_of_another_runtime(store(), held_for);
-    }
-}
-
-#[test]
-fn the_same_with_a_store_that_has_a_queue() {
-    for held_for in [MOMENT / 25, MOMENT] {
-        a_release_by_block_on_serves_the_waiters_of_another_runtime(
-            store().claiming(Capability::Queue).deaf(),
-            held_for,
-        );
+        for store in [store().deaf(), store(), store().claiming(Capability::Queue).deaf()] {
+            a_release_by_block_on_serves_the_waiters_of_another_runtime(store, held_for);
+        }
     }
 }
 

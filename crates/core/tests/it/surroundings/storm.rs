@@ -20,7 +20,6 @@ use crate::surroundings::{PATIENCE, live, soon, store};
 const TASKS: u64 = 48;
 const ROUNDS: usize = 40;
 const KEYS: usize = 4;
-/// What a writer counts for; a reader counts one.
 /// Who is in, and the newest token.
 #[derive(Default)]
 struct Watched {
@@ -42,6 +41,7 @@ impl Watched {
     }
 }
 
+/// What a writer counts for; a reader counts one.
 const WRITER: i64 = 1000;
 
 /// What an attempt comes to, unless its caller gives up after so many polls.
