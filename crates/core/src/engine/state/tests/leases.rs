@@ -128,9 +128,10 @@ fn what_was_attached_is_neither_waited_for_anew_nor_passed_nor_passed_on() {
     let mut forced = play.clone();
     forced.forces().does("ends: Lost(ForceReleased)");
     assert_eq!(forced.collects("a"), Collected::TooLate);
-    play.waits("b").passes(25).polled("b").does("").comes("a");
+    play.waits("b");
     // Nobody knows what the store has of it.
-    assert_eq!(play.release("a", None), GuardRelease::Sent);
+    assert_eq!(play.clone().comes("a").release("a", None), GuardRelease::Sent);
+    play.passes(25).polled("b").does("").comes("a");
 }
 
 #[test]
