@@ -150,7 +150,7 @@ pub(crate) fn run(words: &[&str]) -> Result<bool, String> {
     let looks = subject.looks.iter().filter(|look| !(look.thorough && flags.contains(&"--quick")));
     let fleet = Fleet::start(|_| subject.name != SUBJECTS[0].name)?;
     let mutants = Mutants::of(subject, files)?;
-    let all = printed(mutants.command()?.arg("--list"))?.lines().count();
+    let mut all = printed(mutants.command()?.arg("--list"))?.lines().count();
     let (mut again, mut passed) = (flags.contains(&"--again"), all);
     for look in looks {
         let mut asks = mutants.command()?;
@@ -158,7 +158,10 @@ pub(crate) fn run(words: &[&str]) -> Result<bool, String> {
         asks.args(look.packages.iter().flat_map(|package| ["--test-package", package]));
         asks.args(["--", "--", tests.unwrap_or(look.filter)]).envs(IN_BRIEF).envs(fleet.environment());
         asks.envs(Some(look.setting).filter(|(name, _)| !name.is_empty()));
-        passed = mutants.passed(&mut asks)?;
+        mutants.try_all(&mut asks)?;
+        passed = mutants.found("missed")?;
+        // What does not compile is no change.
+        all -= mutants.found("unviable")?;
         again = true;
         if passed == 0 {
             break;
@@ -201,13 +204,18 @@ impl Mutants {
         Ok(command)
     }
 
-    /// How many changes these tests let pass.
-    fn passed(&self, asks: &mut Command) -> Result<usize, String> {
+    /// Runs these tests on the changes.
+    fn try_all(&self, asks: &mut Command) -> Result<(), String> {
         let status = asks.status().map_err(|failure| format!("cargo mutants: {failure}"))?;
         // Nothing passed, something did, or something hung.
         if !matches!(status.code(), Some(0 | 2 | 3)) {
             return Err(format!("cargo mutants: {status}"));
         }
-        Ok(read(&self.found.join("mutants.out/missed.txt"))?.lines().count())
+        Ok(())
+    }
+
+    /// How many changes of the last run have this end.
+    fn found(&self, end: &str) -> Result<usize, String> {
+        Ok(read(&self.found.join("mutants.out").join(end).with_extension("txt"))?.lines().count())
     }
 }
