@@ -274,7 +274,12 @@ impl Play {
         let mut had = self.had.get(self.had.len().checked_sub(1 + back)?)?.clone();
         match which.near {
             None => {}
-            Some(Near::Owner(byte)) => had.grant.owner = near(had.grant.owner, byte),
+            Some(Near::Owner(byte)) => {
+                had.grant.owner = near(had.grant.owner, byte);
+                // It may be that of an earlier grant, which only its own client has.
+                let same = self.had.iter().rev().find(|earlier| earlier.grant.owner == had.grant.owner);
+                had.by = same.map_or(had.by, |earlier| earlier.by);
+            }
             Some(Near::NextEpoch) => had.grant.epoch = had.grant.epoch.map(|epoch| epoch + 1),
             Some(Near::EpochBefore) => had.grant.epoch = had.grant.epoch.map(|epoch| epoch.saturating_sub(1)),
             Some(Near::Epoch(bit)) => had.grant.epoch = had.grant.epoch.map(|epoch| epoch ^ 1 << bit),
