@@ -158,7 +158,7 @@ pub(crate) fn run(words: &[&str]) -> Result<bool, String> {
         asks.args(look.packages.iter().flat_map(|package| ["--test-package", package]));
         asks.args(["--", "--", tests.unwrap_or(look.filter)]).envs(IN_BRIEF).envs(fleet.environment());
         asks.envs(Some(look.setting).filter(|(name, _)| !name.is_empty()));
-        mutants.try_all(&mut asks)?;
+        try_all(&mut asks)?;
         passed = mutants.found("missed")?;
         // What does not compile is no change.
         all -= mutants.found("unviable")?;
@@ -204,18 +204,18 @@ impl Mutants {
         Ok(command)
     }
 
-    /// Runs these tests on the changes.
-    fn try_all(&self, asks: &mut Command) -> Result<(), String> {
-        let status = asks.status().map_err(|failure| format!("cargo mutants: {failure}"))?;
-        // Nothing passed, something did, or something hung.
-        if !matches!(status.code(), Some(0 | 2 | 3)) {
-            return Err(format!("cargo mutants: {status}"));
-        }
-        Ok(())
-    }
-
     /// How many changes of the last run have this end.
     fn found(&self, end: &str) -> Result<usize, String> {
         Ok(read(&self.found.join("mutants.out").join(end).with_extension("txt"))?.lines().count())
     }
+}
+
+/// Runs these tests on the changes.
+fn try_all(asks: &mut Command) -> Result<(), String> {
+    let status = asks.status().map_err(|failure| format!("cargo mutants: {failure}"))?;
+    // Nothing passed, something did, or something hung.
+    if !matches!(status.code(), Some(0 | 2 | 3)) {
+        return Err(format!("cargo mutants: {status}"));
+    }
+    Ok(())
 }
