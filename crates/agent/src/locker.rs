@@ -1,4 +1,4 @@
-use leasehold_core::{Backed, Capabilities, Engine, EngineOptions};
+use leasehold_core::{Capabilities, Engine};
 
 use crate::backend::AgentBackend;
 
@@ -23,21 +23,6 @@ impl AgentLocks {
     pub async fn close(&self) {
         self.engine.close().await;
     }
-
-    pub(crate) fn with(backend: AgentBackend, options: EngineOptions) -> Self {
-        Self { engine: Engine::with(backend, options) }
-    }
 }
 
-impl From<AgentBackend> for AgentLocks {
-    fn from(backend: AgentBackend) -> Self {
-        Self::with(backend, EngineOptions::new())
-    }
-}
-
-impl Backed for AgentLocks {
-    type Backend = AgentBackend;
-    fn engine(&self) -> &Engine<AgentBackend> {
-        &self.engine
-    }
-}
+leasehold_core::backed!(AgentLocks, AgentBackend);

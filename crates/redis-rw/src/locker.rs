@@ -1,4 +1,4 @@
-use leasehold_core::{Backed, Capabilities, Engine, EngineOptions};
+use leasehold_core::{Capabilities, Engine};
 
 use crate::backend::RedisRwBackend;
 
@@ -25,21 +25,6 @@ impl RedisRw {
     pub async fn close(&self) {
         self.engine.close().await;
     }
-
-    pub(crate) fn with(backend: RedisRwBackend, options: EngineOptions) -> Self {
-        Self { engine: Engine::with(backend, options) }
-    }
 }
 
-impl From<RedisRwBackend> for RedisRw {
-    fn from(backend: RedisRwBackend) -> Self {
-        Self::with(backend, EngineOptions::new())
-    }
-}
-
-impl Backed for RedisRw {
-    type Backend = RedisRwBackend;
-    fn engine(&self) -> &Engine<RedisRwBackend> {
-        &self.engine
-    }
-}
+leasehold_core::backed!(RedisRw, RedisRwBackend);

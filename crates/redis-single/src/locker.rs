@@ -1,4 +1,4 @@
-use leasehold_core::{Backed, Capabilities, Engine, EngineOptions};
+use leasehold_core::{Capabilities, Engine};
 
 use crate::backend::RedisSingleBackend;
 
@@ -24,21 +24,6 @@ impl RedisSingle {
     pub async fn close(&self) {
         self.engine.close().await;
     }
-
-    pub(crate) fn with(backend: RedisSingleBackend, options: EngineOptions) -> Self {
-        Self { engine: Engine::with(backend, options) }
-    }
 }
 
-impl From<RedisSingleBackend> for RedisSingle {
-    fn from(backend: RedisSingleBackend) -> Self {
-        Self::with(backend, EngineOptions::new())
-    }
-}
-
-impl Backed for RedisSingle {
-    type Backend = RedisSingleBackend;
-    fn engine(&self) -> &Engine<RedisSingleBackend> {
-        &self.engine
-    }
-}
+leasehold_core::backed!(RedisSingle, RedisSingleBackend);

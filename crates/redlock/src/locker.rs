@@ -1,4 +1,4 @@
-use leasehold_core::{Backed, Capabilities, Engine, EngineOptions, Result};
+use leasehold_core::{Capabilities, Engine, Result};
 
 use crate::backend::RedlockBackend;
 use crate::node_state::NodeState;
@@ -52,21 +52,6 @@ impl Redlock {
     pub async fn close(&self) {
         self.engine.close().await;
     }
-
-    pub(crate) fn with(backend: RedlockBackend, options: EngineOptions) -> Self {
-        Self { engine: Engine::with(backend, options) }
-    }
 }
 
-impl From<RedlockBackend> for Redlock {
-    fn from(backend: RedlockBackend) -> Self {
-        Self::with(backend, EngineOptions::new())
-    }
-}
-
-impl Backed for Redlock {
-    type Backend = RedlockBackend;
-    fn engine(&self) -> &Engine<RedlockBackend> {
-        &self.engine
-    }
-}
+leasehold_core::backed!(Redlock, RedlockBackend);

@@ -1,4 +1,4 @@
-use leasehold_core::{Backed, Capabilities, Engine, EngineOptions};
+use leasehold_core::{Capabilities, Engine};
 
 use crate::backend::NewStoreBackend;
 
@@ -21,21 +21,6 @@ impl NewStore {
     pub async fn close(&self) {
         self.engine.close().await;
     }
-
-    pub(crate) fn with(backend: NewStoreBackend, options: EngineOptions) -> Self {
-        Self { engine: Engine::with(backend, options) }
-    }
 }
 
-impl From<NewStoreBackend> for NewStore {
-    fn from(backend: NewStoreBackend) -> Self {
-        Self::with(backend, EngineOptions::new())
-    }
-}
-
-impl Backed for NewStore {
-    type Backend = NewStoreBackend;
-    fn engine(&self) -> &Engine<NewStoreBackend> {
-        &self.engine
-    }
-}
+leasehold_core::backed!(NewStore, NewStoreBackend);
