@@ -134,7 +134,9 @@ fn end(copy: &Worktree, fleet: &Fleet, (backend, tests): (&str, &str), patience:
         let mut command = Command::new(&program.executable);
         command.current_dir(&program.folder).args(words).envs([AS_ASKED]).envs(fleet.environment());
         // As the tests do. And the variant that has no name: a program with every fast path on.
-        command.env("LEASEHOLD_SEARCH_SHARE", "16").env("LEASEHOLD_CONFORMANCE_VARIANT", "");
+        command
+            .env("LEASEHOLD_SEARCH_SHARE", if tests == "search" { "1" } else { "16" })
+            .env("LEASEHOLD_CONFORMANCE_VARIANT", "");
         command.envs((tests == "conformance").then_some(("LEASEHOLD_TESTS", "suite")));
         until_one_fails(&mut command, patience)
     };

@@ -1,13 +1,16 @@
 use super::*;
 
 #[test]
-fn a_reader_has_the_grant_of_one_who_is_gone_if_it_came_before_that_was_asked_for() {
+fn a_reader_has_the_grant_of_another_if_it_came_before_that_was_first_asked_for() {
     let mut play = Play::of(PLAIN);
     play.reads("a").claimed(1, BUSY).reads("b").due(2).leaves("a").claimed(2, granted(2));
     play.does("claim 1 by a, claim 2, b has guard 0");
     let mut play = Play::of(PLAIN);
     play.reads("a").reads("b").leaves("a").claimed(1, granted(2));
     play.does("claim 1 by a, a is detached, release 1, claim 2 by b");
+    let mut play = Play::of(QUEUES);
+    play.reads("a").claimed(1, queued(10, TTL, false)).reads("b").due(2).claimed(1, granted(2));
+    play.does("claim 1 by a, claim 1, a has guard 0, claim 2 by b");
 }
 
 #[test]
