@@ -117,28 +117,20 @@ fn plain(kinds: &[Kind]) -> String {
 
 /// The table of backends in the README of the repository.
 pub(crate) fn markdown(kinds: &[Kind]) -> String {
-    let mut text = "| Backend | URL | For |".to_owned();
-    for capability in Capability::ALL {
-        let _ = write!(text, " {capability} |");
-    }
-    text.push_str("\n|---|---|---|");
-    text.push_str(&":-:|".repeat(Capability::ALL.len()));
-    text.push('\n');
+    let mut text = "| Backend | URL | For | Does not claim |\n|---|---|---|---|\n".to_owned();
     for kind in kinds {
         let urls: Vec<_> = kind.schemes.iter().map(|scheme| format!("`{scheme}:`")).collect();
-        let _ = write!(
+        let can = (kind.capabilities)();
+        let declined = Capability::ALL.iter().filter(|one| !can.has(**one)).map(|one| one.as_str());
+        let _ = writeln!(
             text,
-            "| [`{0}`](crates/{1}) | {2} | {3} |",
+            "| [`{0}`](crates/{1}) | {2} | {3} | {4} |",
             kind.package,
             folder(kind),
             urls.join(" "),
-            kind.purpose
+            kind.purpose,
+            declined.collect::<Vec<_>>().join(", ")
         );
-        let can = (kind.capabilities)();
-        for capability in Capability::ALL {
-            let _ = write!(text, " {} |", if can.has(*capability) { '✓' } else { '–' });
-        }
-        text.push('\n');
     }
     text
 }
