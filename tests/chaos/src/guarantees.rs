@@ -38,7 +38,12 @@ pub(crate) fn of_all() -> String {
     all.dedup();
     let alike = together(all, |fault| {
         let with: Vec<&Setup> = ALL.iter().filter(|setup| faults(setup).contains(&fault)).collect();
-        if with.len() == ALL.len() { "all setups".to_owned() } else { names(&with) }
+        let without: Vec<&Setup> = ALL.iter().filter(|setup| !faults(setup).contains(&fault)).collect();
+        match without.len() {
+            0 => "all setups".to_owned(),
+            few if 2 * few < with.len() => format!("all setups but {}", names(&without)),
+            _ => names(&with),
+        }
     });
     for (on, faults) in alike {
         let _ = writeln!(text, "\nOn {on}:\n");
