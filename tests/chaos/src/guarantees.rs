@@ -51,9 +51,9 @@ pub(crate) fn of_all() -> String {
             let _ = writeln!(text, "- `{}`: {}", fault.name(), fault.in_words());
         }
     }
-    text.push_str("\n## The setups\n\n| setup | what it is |\n|---|---|\n");
+    text.push_str("\n## The setups\n\n");
     for setup in &ALL {
-        let _ = writeln!(text, "| `{}` | {} |", setup.name, setup.in_words);
+        let _ = writeln!(text, "- `{}`: {}", setup.name, setup.in_words);
     }
     text
 }

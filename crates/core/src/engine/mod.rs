@@ -45,8 +45,8 @@
 //! In `state/`, a key has three parts: the wait queue (`queue.rs`), the leases (`lease.rs`), and what the store was asked and has
 //! answered (`in_store.rs`); `key.rs` says what is next (`advance`). `claim.rs` and `renewals.rs` have what is sent and what an answer
 //! means. `release.rs` has how a lease ends, by a release or by a loss. `grant.rs` offers a guard to its waiter; `sleepers.rs` lets others pass
-//! one that does not come for it. `local_handoff.rs` passes a lease on (63 times and
-//! for 10 ms at most, unless set otherwise). `notifications.rs` and `subscription.rs` have what the store tells, and
+//! one that does not come for it. `local_handoff.rs` passes a lease on (63 times at most, until it
+//! is 10 ms old, unless set otherwise, and never beyond an eighth of its ttl). `notifications.rs` and `subscription.rs` have what the store tells, and
 //! `backoff.rs` the pauses: between polls of a store without notifications, longer ones in case a notification is lost, and after failures.
 //! Renewals go in batches over all keys; a lease is renewed again also while the answer to its last renewal is missing. All that can happen is in `Event` and
 //! `Action` (`event.rs`) and the methods of `State`.
