@@ -69,8 +69,8 @@ pub(crate) fn of_backend(backend: &str) -> Result<String, String> {
     limits.retain(|limit| limit.places.iter().all(|(fault, _)| *fault != Fault::ForceRelease));
     let told: fn(&Limit) -> String = if setups.len() == 1 { Limit::by_name } else { Limit::with_setups };
     Ok(format!(
-        "Exclusion holds and tokens grow under [all faults]({EVERY_FAULT}) of `cargo xtask chaos` ({}), but for a forced release and \
-         these, under which only tokens grow:\n\n{}",
+        "Tokens grow under [all faults]({EVERY_FAULT}) of `cargo xtask chaos` ({}). Exclusion holds, too, except under a \
+         forced release and these:\n\n{}",
         runs.join(", "),
         not_kept(&limits, told)
     ))
