@@ -33,8 +33,8 @@ use tokio::sync::oneshot;
 
 use crate::ext::after_work;
 use crate::{
-    DetachedLock, Error, ErrorKind, Exclusive, FencingToken, GuardHandle, GuardMode, LockKey, LockOptions, Locker,
-    LockerExt, LossReason, OrBusy, ReleaseOutcome, Result, RwLocker, RwLockerExt, Shared,
+    DetachedLock, Error, ErrorKind, Exclusive, FencingToken, GuardHandle, GuardMode, IntoLockKey, LockKey, LockOptions,
+    Locker, LockerExt, LossReason, OrBusy, ReleaseOutcome, Result, RwLocker, RwLockerExt, Shared,
 };
 
 /// How long dropping a guard waits for the store: after that, the release goes on in the background.
@@ -127,10 +127,7 @@ impl<L: Locker> Locks<L> {
     ///
     /// # Errors
     /// As for [`LockerExt::lock`], and [`Unsupported`](ErrorKind::Unsupported) from within a runtime.
-    pub fn lock<K>(&self, key: K) -> Result<LockGuard>
-    where
-        K: TryInto<LockKey, Error: Into<Error>> + Send,
-    {
+    pub fn lock(&self, key: impl IntoLockKey) -> Result<LockGuard> {
         self.lock_with(key, &LockOptions::new())
     }
 
@@ -138,10 +135,7 @@ impl<L: Locker> Locks<L> {
     ///
     /// # Errors
     /// As for [`lock`](Self::lock).
-    pub fn try_lock<K>(&self, key: K) -> Result<Option<LockGuard>>
-    where
-        K: TryInto<LockKey, Error: Into<Error>> + Send,
-    {
+    pub fn try_lock(&self, key: impl IntoLockKey) -> Result<Option<LockGuard>> {
         Ok(self.try_lock_or_busy(key)?.ok())
     }
 
@@ -150,10 +144,7 @@ impl<L: Locker> Locks<L> {
     ///
     /// # Errors
     /// As for [`lock`](Self::lock).
-    pub fn try_lock_or_busy<K>(&self, key: K) -> Result<OrBusy<LockGuard>>
-    where
-        K: TryInto<LockKey, Error: Into<Error>> + Send,
-    {
+    pub fn try_lock_or_busy(&self, key: impl IntoLockKey) -> Result<OrBusy<LockGuard>> {
         let granted = self.runtime.run("acquire", self.locker.try_lock_or_busy(key))??;
         Ok(granted.map(|guard| self.guard(guard)))
     }
@@ -162,10 +153,7 @@ impl<L: Locker> Locks<L> {
     ///
     /// # Errors
     /// As for [`lock`](Self::lock), and [`TimedOut`](ErrorKind::TimedOut).
-    pub fn lock_for<K>(&self, key: K, wait: Duration) -> Result<LockGuard>
-    where
-        K: TryInto<LockKey, Error: Into<Error>> + Send,
-    {
+    pub fn lock_for(&self, key: impl IntoLockKey, wait: Duration) -> Result<LockGuard> {
         let guard = self.runtime.run("acquire", self.locker.lock_for(key, wait))??;
         Ok(self.guard(guard))
     }
@@ -174,10 +162,7 @@ impl<L: Locker> Locks<L> {
     ///
     /// # Errors
     /// As for [`lock`](Self::lock), and [`TimedOut`](ErrorKind::TimedOut) where `options` limit the wait.
-    pub fn lock_with<K>(&self, key: K, options: &LockOptions) -> Result<LockGuard>
-    where
-        K: TryInto<LockKey, Error: Into<Error>> + Send,
-    {
+    pub fn lock_with(&self, key: impl IntoLockKey, options: &LockOptions) -> Result<LockGuard> {
         let guard = self.runtime.run("acquire", self.locker.lock_with(key, options))??;
         Ok(self.guard(guard))
     }
@@ -188,10 +173,7 @@ impl<L: Locker> Locks<L> {
     ///
     /// # Errors
     /// As for [`lock`](Self::lock), and [`Lost`](ErrorKind::Lost) if the lock was lost before the work ended.
-    pub fn with_lock<K, T>(&self, key: K, work: impl FnOnce(GuardHandle) -> T) -> Result<T>
-    where
-        K: TryInto<LockKey, Error: Into<Error>> + Send,
-    {
+    pub fn with_lock<T>(&self, key: impl IntoLockKey, work: impl FnOnce(GuardHandle) -> T) -> Result<T> {
         self.with_lock_options(key, &LockOptions::new(), work)
     }
 
@@ -200,15 +182,12 @@ impl<L: Locker> Locks<L> {
     ///
     /// # Errors
     /// As for [`lock_with`](Self::lock_with), and [`Lost`](ErrorKind::Lost) if the lock was lost before the work ended.
-    pub fn with_lock_options<K, T>(
+    pub fn with_lock_options<T>(
         &self,
-        key: K,
+        key: impl IntoLockKey,
         options: &LockOptions,
         work: impl FnOnce(GuardHandle) -> T,
-    ) -> Result<T>
-    where
-        K: TryInto<LockKey, Error: Into<Error>> + Send,
-    {
+    ) -> Result<T> {
         let guard = self.lock_with(key, options)?;
         let (key, output) = (guard.key().clone(), work(guard.handle()));
         let done = guard.loss().map_or(Ok(output), Err);
@@ -221,10 +200,7 @@ impl<L: RwLocker> Locks<L> {
     ///
     /// # Errors
     /// As for [`lock`](Self::lock).
-    pub fn read<K>(&self, key: K) -> Result<ReadGuard>
-    where
-        K: TryInto<LockKey, Error: Into<Error>> + Send,
-    {
+    pub fn read(&self, key: impl IntoLockKey) -> Result<ReadGuard> {
         self.read_with(key, &LockOptions::new())
     }
 
@@ -232,10 +208,7 @@ impl<L: RwLocker> Locks<L> {
     ///
     /// # Errors
     /// As for [`lock`](Self::lock).
-    pub fn try_read<K>(&self, key: K) -> Result<Option<ReadGuard>>
-    where
-        K: TryInto<LockKey, Error: Into<Error>> + Send,
-    {
+    pub fn try_read(&self, key: impl IntoLockKey) -> Result<Option<ReadGuard>> {
         let granted = self.runtime.run("acquire", self.locker.try_read(key))??;
         Ok(granted.map(|guard| self.guard(guard)))
     }
@@ -244,10 +217,7 @@ impl<L: RwLocker> Locks<L> {
     ///
     /// # Errors
     /// As for [`lock_for`](Self::lock_for).
-    pub fn read_for<K>(&self, key: K, wait: Duration) -> Result<ReadGuard>
-    where
-        K: TryInto<LockKey, Error: Into<Error>> + Send,
-    {
+    pub fn read_for(&self, key: impl IntoLockKey, wait: Duration) -> Result<ReadGuard> {
         let guard = self.runtime.run("acquire", self.locker.read_for(key, wait))??;
         Ok(self.guard(guard))
     }
@@ -256,10 +226,7 @@ impl<L: RwLocker> Locks<L> {
     ///
     /// # Errors
     /// As for [`lock_with`](Self::lock_with).
-    pub fn read_with<K>(&self, key: K, options: &LockOptions) -> Result<ReadGuard>
-    where
-        K: TryInto<LockKey, Error: Into<Error>> + Send,
-    {
+    pub fn read_with(&self, key: impl IntoLockKey, options: &LockOptions) -> Result<ReadGuard> {
         let guard = self.runtime.run("acquire", self.locker.read_with(key, options))??;
         Ok(self.guard(guard))
     }

@@ -5,8 +5,8 @@ use std::time::Duration;
 use futures::stream::{self, BoxStream, StreamExt};
 
 use crate::{
-    Admin, Error, ErrorKind, FencingToken, GuardHandle, LockGuard, LockKey, LockOptions, Locker, LockerExt, LossReason,
-    Mode, ReleaseOutcome, Result, Wait, jittered,
+    Admin, Error, ErrorKind, FencingToken, GuardHandle, IntoLockKey, LockGuard, LockKey, LockOptions, Locker,
+    LockerExt, LossReason, Mode, ReleaseOutcome, Result, Wait, jittered,
 };
 
 /// An election: of all candidates under one name, on any number of machines, one leads at a time.
@@ -92,11 +92,8 @@ impl<L: Locker> Election<L> {
     /// # Errors
     /// [`InvalidKey`](ErrorKind::InvalidKey) for an election's name that is no key; [`InvalidOptions`](ErrorKind::InvalidOptions)
     /// for a candidate's name that is empty or longer than [`MAX_TEXT_BYTES`](LockOptions::MAX_TEXT_BYTES).
-    pub fn new<K>(locker: L, name: K, candidate: &str) -> Result<Self>
-    where
-        K: TryInto<LockKey, Error: Into<Error>>,
-    {
-        let key: LockKey = name.try_into().map_err(Into::into)?;
+    pub fn new(locker: L, name: impl IntoLockKey, candidate: &str) -> Result<Self> {
+        let key: LockKey = name.into_lock_key()?;
         if !(1..=LockOptions::MAX_TEXT_BYTES).contains(&candidate.len()) {
             let most = LockOptions::MAX_TEXT_BYTES;
             let why = format!("the name of a candidate takes 1 to {most} bytes, and this has {}", candidate.len());

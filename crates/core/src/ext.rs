@@ -6,8 +6,8 @@ use futures::future::{join_all, select_all};
 
 use crate::patience::Patience;
 use crate::{
-    Defaults, Error, ErrorKind, Guard, GuardHandle, GuardMode, LockGuard, LockKey, LockOptions, Locker, LossReason,
-    OrBusy, ReleaseOutcome, Result, Wait,
+    Defaults, Error, ErrorKind, Guard, GuardHandle, GuardMode, IntoLockKey, LockGuard, LockKey, LockOptions, Locker,
+    LossReason, OrBusy, ReleaseOutcome, Result, Wait,
 };
 
 /// The convenient forms of [`Locker::acquire_or_busy`]. Every locker has them, also as `dyn Locker`.
@@ -33,10 +33,7 @@ pub trait LockerExt: Locker {
     ///
     /// # Errors
     /// As for [`acquire_or_busy`](Locker::acquire_or_busy), and [`InvalidKey`](ErrorKind::InvalidKey).
-    fn lock<K>(&self, key: K) -> impl Future<Output = Result<LockGuard>> + Send
-    where
-        K: TryInto<LockKey, Error: Into<Error>> + Send,
-    {
+    fn lock(&self, key: impl IntoLockKey) -> impl Future<Output = Result<LockGuard>> + Send {
         async move { self.lock_with(key, &LockOptions::new()).await }
     }
 
@@ -46,10 +43,7 @@ pub trait LockerExt: Locker {
     ///
     /// # Errors
     /// As for [`acquire_or_busy`](Locker::acquire_or_busy), and [`InvalidKey`](ErrorKind::InvalidKey).
-    fn try_lock<K>(&self, key: K) -> impl Future<Output = Result<Option<LockGuard>>> + Send
-    where
-        K: TryInto<LockKey, Error: Into<Error>> + Send,
-    {
+    fn try_lock(&self, key: impl IntoLockKey) -> impl Future<Output = Result<Option<LockGuard>>> + Send {
         async move { Ok(self.try_lock_or_busy(key).await?.ok()) }
     }
 
@@ -71,12 +65,9 @@ pub trait LockerExt: Locker {
     ///
     /// # Errors
     /// As for [`try_lock`](Self::try_lock).
-    fn try_lock_or_busy<K>(&self, key: K) -> impl Future<Output = Result<OrBusy<LockGuard>>> + Send
-    where
-        K: TryInto<LockKey, Error: Into<Error>> + Send,
-    {
+    fn try_lock_or_busy(&self, key: impl IntoLockKey) -> impl Future<Output = Result<OrBusy<LockGuard>>> + Send {
         async move {
-            let key = key.try_into().map_err(Into::into)?;
+            let key = key.into_lock_key()?;
             self.acquire_or_busy(&key, &LockOptions::new().wait(Wait::Never)).await
         }
     }
@@ -86,10 +77,7 @@ pub trait LockerExt: Locker {
     /// # Errors
     /// As for [`lock`](Self::lock), and [`TimedOut`](ErrorKind::TimedOut) when another holder kept the key for the whole
     /// wait.
-    fn lock_for<K>(&self, key: K, wait: Duration) -> impl Future<Output = Result<LockGuard>> + Send
-    where
-        K: TryInto<LockKey, Error: Into<Error>> + Send,
-    {
+    fn lock_for(&self, key: impl IntoLockKey, wait: Duration) -> impl Future<Output = Result<LockGuard>> + Send {
         async move { self.lock_with(key, &LockOptions::new().wait(Wait::UpTo(wait))).await }
     }
 
@@ -110,12 +98,13 @@ pub trait LockerExt: Locker {
     /// # Errors
     /// As for [`lock`](Self::lock), and [`TimedOut`](ErrorKind::TimedOut) when `options` limit the wait and another holder
     /// kept the key for that long.
-    fn lock_with<K>(&self, key: K, options: &LockOptions) -> impl Future<Output = Result<LockGuard>> + Send
-    where
-        K: TryInto<LockKey, Error: Into<Error>> + Send,
-    {
+    fn lock_with(
+        &self,
+        key: impl IntoLockKey,
+        options: &LockOptions,
+    ) -> impl Future<Output = Result<LockGuard>> + Send {
         async move {
-            let key = key.try_into().map_err(Into::into)?;
+            let key = key.into_lock_key()?;
             granted(self.acquire_or_busy(&key, options).await?, &key, self)
         }
     }
@@ -146,9 +135,8 @@ pub trait LockerExt: Locker {
     ///
     /// # Cancel safety
     /// Dropping the future drops the work and releases the lock in the background.
-    fn with_lock<K, F, W>(&self, key: K, work: F) -> impl Future<Output = Result<W::Output>> + Send
+    fn with_lock<F, W>(&self, key: impl IntoLockKey, work: F) -> impl Future<Output = Result<W::Output>> + Send
     where
-        K: TryInto<LockKey, Error: Into<Error>> + Send,
         F: FnOnce(GuardHandle) -> W + Send,
         W: Future<Output: Send> + Send,
     {
@@ -175,14 +163,13 @@ pub trait LockerExt: Locker {
     ///
     /// # Cancel safety
     /// Dropping the future drops the work and releases the lock in the background.
-    fn with_lock_options<K, F, W>(
+    fn with_lock_options<F, W>(
         &self,
-        key: K,
+        key: impl IntoLockKey,
         options: &LockOptions,
         work: F,
     ) -> impl Future<Output = Result<W::Output>> + Send
     where
-        K: TryInto<LockKey, Error: Into<Error>> + Send,
         F: FnOnce(GuardHandle) -> W + Send,
         W: Future<Output: Send> + Send,
     {
@@ -225,15 +212,12 @@ pub trait LockerExt: Locker {
     /// # Errors
     /// As for [`acquire_or_busy`](Locker::acquire_or_busy); [`Lost`](ErrorKind::Lost) as soon as a key is lost while another is waited for. After
     /// an error none is kept.
-    fn lock_all<K>(
+    fn lock_all(
         &self,
-        keys: impl IntoIterator<Item = K> + Send,
+        keys: impl IntoIterator<Item = impl IntoLockKey> + Send,
         options: &LockOptions,
-    ) -> impl Future<Output = Result<Option<Vec<LockGuard>>>> + Send
-    where
-        K: TryInto<LockKey, Error: Into<Error>>,
-    {
-        let keys: Result<BTreeSet<LockKey>> = keys.into_iter().map(|key| key.try_into().map_err(Into::into)).collect();
+    ) -> impl Future<Output = Result<Option<Vec<LockGuard>>>> + Send {
+        let keys: Result<BTreeSet<LockKey>> = keys.into_iter().map(|key| key.into_lock_key()).collect();
         async move {
             let keys: Vec<LockKey> = keys?.into_iter().collect();
             let (patience, once) = (Patience::of(options), options.clone().wait(Wait::Never));

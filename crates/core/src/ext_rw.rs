@@ -2,7 +2,7 @@ use std::time::Duration;
 
 use crate::ext::{granted, under};
 use crate::{
-    Error, GuardHandle, LockGuard, LockKey, LockOptions, LockerExt, OrBusy, ReadGuard, Result, RwLocker, Wait,
+    GuardHandle, IntoLockKey, LockGuard, LockKey, LockOptions, LockerExt, OrBusy, ReadGuard, Result, RwLocker, Wait,
 };
 
 /// The convenient forms of [`RwLocker::acquire_read_or_busy`], and those of the writers' side under names that read well
@@ -36,10 +36,7 @@ pub trait RwLockerExt: RwLocker {
     ///
     /// # Errors
     /// As for [`LockerExt::lock`].
-    fn read<K>(&self, key: K) -> impl Future<Output = Result<ReadGuard>> + Send
-    where
-        K: TryInto<LockKey, Error: Into<Error>> + Send,
-    {
+    fn read(&self, key: impl IntoLockKey) -> impl Future<Output = Result<ReadGuard>> + Send {
         async move { self.read_with(key, &LockOptions::new()).await }
     }
 
@@ -49,10 +46,7 @@ pub trait RwLockerExt: RwLocker {
     ///
     /// # Errors
     /// As for [`LockerExt::try_lock`].
-    fn try_read<K>(&self, key: K) -> impl Future<Output = Result<Option<ReadGuard>>> + Send
-    where
-        K: TryInto<LockKey, Error: Into<Error>> + Send,
-    {
+    fn try_read(&self, key: impl IntoLockKey) -> impl Future<Output = Result<Option<ReadGuard>>> + Send {
         async move { Ok(self.try_read_or_busy(key).await?.ok()) }
     }
 
@@ -61,12 +55,9 @@ pub trait RwLockerExt: RwLocker {
     ///
     /// # Errors
     /// As for [`LockerExt::try_lock`].
-    fn try_read_or_busy<K>(&self, key: K) -> impl Future<Output = Result<OrBusy<ReadGuard>>> + Send
-    where
-        K: TryInto<LockKey, Error: Into<Error>> + Send,
-    {
+    fn try_read_or_busy(&self, key: impl IntoLockKey) -> impl Future<Output = Result<OrBusy<ReadGuard>>> + Send {
         async move {
-            let key = key.try_into().map_err(Into::into)?;
+            let key = key.into_lock_key()?;
             self.acquire_read_or_busy(&key, &LockOptions::new().wait(Wait::Never)).await
         }
     }
@@ -75,10 +66,7 @@ pub trait RwLockerExt: RwLocker {
     ///
     /// # Errors
     /// As for [`LockerExt::lock_for`].
-    fn read_for<K>(&self, key: K, wait: Duration) -> impl Future<Output = Result<ReadGuard>> + Send
-    where
-        K: TryInto<LockKey, Error: Into<Error>> + Send,
-    {
+    fn read_for(&self, key: impl IntoLockKey, wait: Duration) -> impl Future<Output = Result<ReadGuard>> + Send {
         async move { self.read_with(key, &LockOptions::new().wait(Wait::UpTo(wait))).await }
     }
 
@@ -86,12 +74,13 @@ pub trait RwLockerExt: RwLocker {
     ///
     /// # Errors
     /// As for [`LockerExt::lock_with`].
-    fn read_with<K>(&self, key: K, options: &LockOptions) -> impl Future<Output = Result<ReadGuard>> + Send
-    where
-        K: TryInto<LockKey, Error: Into<Error>> + Send,
-    {
+    fn read_with(
+        &self,
+        key: impl IntoLockKey,
+        options: &LockOptions,
+    ) -> impl Future<Output = Result<ReadGuard>> + Send {
         async move {
-            let key = key.try_into().map_err(Into::into)?;
+            let key = key.into_lock_key()?;
             granted(self.acquire_read_or_busy(&key, options).await?, &key, self)
         }
     }
@@ -101,9 +90,8 @@ pub trait RwLockerExt: RwLocker {
     ///
     /// # Errors
     /// As for [`LockerExt::with_lock`].
-    fn with_read<K, F, W>(&self, key: K, work: F) -> impl Future<Output = Result<W::Output>> + Send
+    fn with_read<F, W>(&self, key: impl IntoLockKey, work: F) -> impl Future<Output = Result<W::Output>> + Send
     where
-        K: TryInto<LockKey, Error: Into<Error>> + Send,
         F: FnOnce(GuardHandle) -> W + Send,
         W: Future<Output: Send> + Send,
     {
@@ -115,14 +103,13 @@ pub trait RwLockerExt: RwLocker {
     ///
     /// # Errors
     /// As for [`LockerExt::with_lock_options`].
-    fn with_read_options<K, F, W>(
+    fn with_read_options<F, W>(
         &self,
-        key: K,
+        key: impl IntoLockKey,
         options: &LockOptions,
         work: F,
     ) -> impl Future<Output = Result<W::Output>> + Send
     where
-        K: TryInto<LockKey, Error: Into<Error>> + Send,
         F: FnOnce(GuardHandle) -> W + Send,
         W: Future<Output: Send> + Send,
     {
@@ -130,41 +117,32 @@ pub trait RwLockerExt: RwLocker {
     }
 
     /// [`LockerExt::lock`] under a name that stands beside [`read`](Self::read).
-    fn write<K>(&self, key: K) -> impl Future<Output = Result<LockGuard>> + Send
-    where
-        K: TryInto<LockKey, Error: Into<Error>> + Send,
-    {
+    fn write(&self, key: impl IntoLockKey) -> impl Future<Output = Result<LockGuard>> + Send {
         self.lock(key)
     }
 
     /// [`LockerExt::try_lock`] under a name that stands beside [`try_read`](Self::try_read).
-    fn try_write<K>(&self, key: K) -> impl Future<Output = Result<Option<LockGuard>>> + Send
-    where
-        K: TryInto<LockKey, Error: Into<Error>> + Send,
-    {
+    fn try_write(&self, key: impl IntoLockKey) -> impl Future<Output = Result<Option<LockGuard>>> + Send {
         self.try_lock(key)
     }
 
     /// [`LockerExt::lock_for`] under a name that stands beside [`read_for`](Self::read_for).
-    fn write_for<K>(&self, key: K, wait: Duration) -> impl Future<Output = Result<LockGuard>> + Send
-    where
-        K: TryInto<LockKey, Error: Into<Error>> + Send,
-    {
+    fn write_for(&self, key: impl IntoLockKey, wait: Duration) -> impl Future<Output = Result<LockGuard>> + Send {
         self.lock_for(key, wait)
     }
 
     /// [`LockerExt::lock_with`] under a name that stands beside [`read_with`](Self::read_with).
-    fn write_with<K>(&self, key: K, options: &LockOptions) -> impl Future<Output = Result<LockGuard>> + Send
-    where
-        K: TryInto<LockKey, Error: Into<Error>> + Send,
-    {
+    fn write_with(
+        &self,
+        key: impl IntoLockKey,
+        options: &LockOptions,
+    ) -> impl Future<Output = Result<LockGuard>> + Send {
         self.lock_with(key, options)
     }
 
     /// [`LockerExt::with_lock`] under a name that stands beside [`with_read`](Self::with_read).
-    fn with_write<K, F, W>(&self, key: K, work: F) -> impl Future<Output = Result<W::Output>> + Send
+    fn with_write<F, W>(&self, key: impl IntoLockKey, work: F) -> impl Future<Output = Result<W::Output>> + Send
     where
-        K: TryInto<LockKey, Error: Into<Error>> + Send,
         F: FnOnce(GuardHandle) -> W + Send,
         W: Future<Output: Send> + Send,
     {
@@ -173,14 +151,13 @@ pub trait RwLockerExt: RwLocker {
 
     /// [`LockerExt::with_lock_options`] under a name that stands beside
     /// [`with_read_options`](Self::with_read_options).
-    fn with_write_options<K, F, W>(
+    fn with_write_options<F, W>(
         &self,
-        key: K,
+        key: impl IntoLockKey,
         options: &LockOptions,
         work: F,
     ) -> impl Future<Output = Result<W::Output>> + Send
     where
-        K: TryInto<LockKey, Error: Into<Error>> + Send,
         F: FnOnce(GuardHandle) -> W + Send,
         W: Future<Output: Send> + Send,
     {

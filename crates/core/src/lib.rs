@@ -66,7 +66,7 @@ pub use group_commit::{Answers, GroupCommit, Limits, Operations, Queue, Turns};
 pub use guard::{DetachedLock, Guard, GuardHandle, LockGuard, ReadGuard};
 pub use holder::{Cursor, Holder, Holders, Page};
 pub use home::Home;
-pub use key::LockKey;
+pub use key::{IntoLockKey, LockKey};
 pub use kind::{Connect, Examine, Kind, Nodes, Tables, Target};
 pub use label::default_label;
 pub use locker::{Admin, Locker, RwLocker};

@@ -5,7 +5,7 @@ use futures::stream::FuturesUnordered;
 
 use crate::patience::Patience;
 use crate::random::position;
-use crate::{Error, ErrorKind, LockGuard, LockKey, LockOptions, Locker, LockerExt, Result, Wait};
+use crate::{Error, ErrorKind, IntoLockKey, LockGuard, LockKey, LockOptions, Locker, LockerExt, Result, Wait};
 
 /// A number of permits that programs share: at most so many of them work at a time, on any number of machines.
 ///
@@ -77,11 +77,8 @@ impl<L: Locker> Semaphore<L> {
     /// # Errors
     /// [`InvalidKey`](ErrorKind::InvalidKey) for an empty key, or one of more than [`MAX_KEY_BYTES`](Self::MAX_KEY_BYTES);
     /// [`InvalidOptions`](ErrorKind::InvalidOptions) unless there are 1 to [`MAX_PERMITS`](Self::MAX_PERMITS) permits.
-    pub fn new<K>(locker: L, key: K, permits: usize) -> Result<Self>
-    where
-        K: TryInto<LockKey, Error: Into<Error>>,
-    {
-        let key: LockKey = key.try_into().map_err(Into::into)?;
+    pub fn new(locker: L, key: impl IntoLockKey, permits: usize) -> Result<Self> {
+        let key: LockKey = key.into_lock_key()?;
         let refused = |kind, why: String| {
             let error = Error::new(kind, "make a semaphore").with_backend(locker.capabilities().backend());
             Err(error.key(&key).detail(why))
