@@ -86,9 +86,20 @@ impl Policy {
 
     /// Refuses a key that no line allows.
     pub(crate) fn check(&self, names: &Names, key: &str) -> Result<(), Refusal> {
-        let mut allowing = self.of(names).filter(|rule| key.starts_with(&rule.prefix));
-        let refused = || Refusal::refused(format!("the agent's policy does not allow the key {key:?}"));
-        allowing.next().map(|_| ()).ok_or_else(refused)
+        self.check_all(names, key, |key| format!("the key {key:?}"))
+    }
+
+    /// Refuses a list of keys that begin so, unless one line allows all of them.
+    pub(crate) fn check_list(&self, names: &Names, prefix: &str) -> Result<(), Refusal> {
+        self.check_all(names, prefix, |prefix| {
+            format!("all keys that begin with {prefix:?}; list a prefix that it allows")
+        })
+    }
+
+    fn check_all(&self, names: &Names, prefix: &str, what: impl Fn(&str) -> String) -> Result<(), Refusal> {
+        let allowed = self.of(names).any(|rule| prefix.starts_with(&rule.prefix));
+        let refused = || Refusal::refused(format!("the agent's policy does not allow {}", what(prefix)));
+        allowed.then_some(()).ok_or_else(refused)
     }
 
     /// The limits of a user: the largest of those that the lines for it name, else the default.

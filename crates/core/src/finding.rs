@@ -37,12 +37,12 @@ impl Finding {
         Self::new(id, Health::Unknown, text)
     }
 
-    /// A fault that may break locks that are granted.
+    /// A fault that may break locks that are granted, or for which the lock of one key is refused.
     pub fn warning(id: &'static str, text: impl Into<String>) -> Self {
         Self::new(id, Health::Warning, text)
     }
 
-    /// A fault for which locks are refused.
+    /// A fault for which every lock is refused.
     pub fn error(id: &'static str, text: impl Into<String>) -> Self {
         Self::new(id, Health::Error, text)
     }
@@ -61,9 +61,9 @@ pub enum Health {
     Well,
     /// The store does not tell.
     Unknown,
-    /// Locks are granted, and something may break them.
+    /// Locks are granted, and something may break them, or keep one key from being locked.
     Warning,
-    /// Locks are refused.
+    /// Every lock is refused.
     Error,
 }
 

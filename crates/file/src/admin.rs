@@ -33,22 +33,17 @@ pub(crate) fn list(store: &Store, prefix: &str, after: Option<&Cursor>) -> Resul
     const HELD: usize = 100;
     const LOOKS: usize = 5000;
     store.reopen_if_replaced()?;
-    let mut stems = store.directory.names()?;
-    stems.retain_mut(|name| {
-        let Some(stem) = name.strip_suffix(KeyFiles::LOCK) else { return false };
-        let decoded = name::decode(stem);
-        let wanted = after.is_none_or(|after| stem > after.0.as_str())
-            && decoded.is_none_or(|key| key.as_str().starts_with(prefix));
-        name.truncate(stem.len());
-        wanted
+    let mut stems = stems(store)?;
+    stems.retain(|stem| {
+        after.is_none_or(|after| *stem > after.0)
+            && name::decode(stem).is_none_or(|key| key.as_str().starts_with(prefix))
     });
-    stems.sort_unstable();
     let mut page = Page::default();
     let mut liveness = LivenessCache::default();
     for (looks, stem) in stems.iter().enumerate() {
         let found = match holders_of_stem(store, stem, prefix, &mut liveness) {
-            // A file that is not one of ours is no held key. What the file system refuses, for a cause of its own, may be one.
-            Err(error) if error.kind() == ErrorKind::Backend && error.source().is_none() => None,
+            // What the file system refuses, for a cause of its own, may be a held key.
+            Err(error) if is_foreign(&error) => None,
             found => found?,
         };
         page.keys.extend(found);
@@ -59,6 +54,29 @@ pub(crate) fn list(store: &Store, prefix: &str, after: Option<&Cursor>) -> Resul
         }
     }
     Ok(page)
+}
+
+/// How many lock files there are, and of those that are not ours the names, and why their keys are refused.
+pub(crate) fn foreign(store: &Store) -> Result<(usize, Vec<(String, Error)>)> {
+    let (stems, mut liveness) = (stems(store)?, LivenessCache::default());
+    let foreign = stems.iter().filter_map(|stem| {
+        let refused = holders_of_stem(store, stem, "", &mut liveness).err().filter(is_foreign)?;
+        Some((format!("{stem}{}", KeyFiles::LOCK), refused))
+    });
+    Ok((stems.len(), foreign.collect()))
+}
+
+/// Whether an error says that a file is not one of ours.
+fn is_foreign(error: &Error) -> bool {
+    error.kind() == ErrorKind::Backend && error.source().is_none()
+}
+
+/// The names of the lock files, without their ending and in order.
+fn stems(store: &Store) -> Result<Vec<String>> {
+    let stem = |name: String| Some(name.strip_suffix(KeyFiles::LOCK)?.to_owned());
+    let mut stems: Vec<String> = store.directory.names()?.into_iter().filter_map(stem).collect();
+    stems.sort_unstable();
+    Ok(stems)
 }
 
 /// Frees the key: replaces the lock file with a new one, while the holders keep the old one open and locked.

@@ -15,7 +15,7 @@ use crate::{acquire, admin, downgrade, renew};
 /// The [`Backend`] behind [`FileLocks`](crate::FileLocks): the locks of one namespace in one directory.
 #[derive(Debug)]
 pub struct FileBackend {
-    store: Store,
+    pub(crate) store: Store,
 }
 
 impl FileBackend {

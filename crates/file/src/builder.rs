@@ -64,8 +64,12 @@ impl FileLocksBuilder {
     /// # Errors
     /// The same as for [`FileBackend::open`].
     pub fn open(self) -> Result<FileLocks> {
+        self.backend().map(Into::into)
+    }
+
+    pub(crate) fn backend(self) -> Result<FileBackend> {
         let directory = self.directory.map_or_else(FileLocks::default_dir, Ok)?;
-        Ok(FileBackend::open_on(&directory, &self.namespace, self.options)?.into())
+        FileBackend::open_on(&directory, &self.namespace, self.options)
     }
 }
 

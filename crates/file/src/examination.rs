@@ -1,12 +1,14 @@
 use std::path::{Path, PathBuf};
 
-use leasehold_core::{Finding, Result};
+use leasehold_core::{Error, Finding, Result};
 use rustix::fs::{Mode, OFlags, Stat, StatVfs, StatVfsMountFlags};
 use rustix::process::geteuid;
 
 use crate::address::{Address, default_dir};
+use crate::backend::FileBackend;
 use crate::error::failed;
-use crate::trust;
+use crate::locker::FileLocks;
+use crate::{admin, trust};
 
 /// Checks the directory of a URL: its file system, who may write to it, and whether there is room. Of a directory that is not there
 /// yet, the first one on the way to it that is.
@@ -23,11 +25,36 @@ pub(crate) fn examine(url: &str) -> Result<Vec<Finding>> {
     let open = open.map_err(|cause| failed("open", there, cause.into()))?;
     let stat = rustix::fs::fstat(&open).map_err(|cause| failed("look at", there, cause.into()))?;
     let room = rustix::fs::fstatvfs(&open).map_err(|cause| failed("look at", there, cause.into()))?;
-    Ok(vec![
+    let mut findings = vec![
         file_system(&path, is_local, trust::refuse_unless_local(&open, there).is_ok(), &room),
         directory(&path, there, &stat),
         space(there, &room),
-    ])
+    ];
+    // What keeps the directory from being opened, another check has found.
+    if let Ok(backend) = FileLocks::builder().url(url)?.existing().backend() {
+        findings.extend(foreign(&backend)?);
+    }
+    Ok(findings)
+}
+
+/// Looks for files under the names of lock files that are none: their keys are refused.
+fn foreign(backend: &FileBackend) -> Result<Vec<Finding>> {
+    /// How many are told.
+    const TOLD: usize = 5;
+    let (id, (looked, foreign)) = ("foreign-entry", admin::foreign(&backend.store)?);
+    if foreign.is_empty() {
+        return Ok(vec![Finding::well(id, format!("nobody else's among {looked} lock files"))]);
+    }
+    let tell = |(name, why): &(String, Error)| {
+        let path = quoted(&backend.store.directory.path_to(name).full());
+        Finding::warning(id, format!("{why}, so that nobody can lock its key")).cure(format!("mv {path} {path}.moved"))
+    };
+    let mut findings: Vec<_> = foreign.iter().take(TOLD).map(tell).collect();
+    if foreign.len() > TOLD {
+        let text = format!("{} more files are no lock files", foreign.len() - TOLD);
+        findings.push(Finding::warning(id, text).cure("move the others away, and ask again"));
+    }
+    Ok(findings)
 }
 
 /// `is_local`: the URL says that the file system is of this machine alone. `is_known`: its type says so.

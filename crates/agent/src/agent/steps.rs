@@ -180,7 +180,7 @@ impl<'a> Client<'a> {
                 answered(number, async move { backend.inspect(&key).await }).boxed()
             }
             Step::List(prefix, after) => {
-                self.shared.policy.check(&self.peer.names, &prefix)?;
+                self.shared.policy.check_list(&self.peer.names, &prefix)?;
                 answered(number, async move { backend.list(&prefix, after.as_ref()).await }).boxed()
             }
             Step::ForceRelease(key, only) => {

@@ -762,7 +762,7 @@ fn a_policy_and_its_limits_hold_for_programs_that_bring_their_own_engine() {
         ("run -n theirs true", 78, "the agent's policy does not allow the key \"theirs\""),
         ("run -n tmp/second true", 69, "a user holds or waits for 1 keys at most"),
         ("inspect theirs", 78, "does not allow the key \"theirs\""),
-        ("list", 78, "does not allow the key \"\""),
+        ("list", 78, "does not allow all keys that begin with \"\"; list a prefix"),
         ("force-release theirs", 78, "does not allow the key \"theirs\""),
     ] {
         place.run(args).is(code, &[why]);

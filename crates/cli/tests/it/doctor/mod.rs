@@ -142,5 +142,13 @@ fn a_directory_that_others_can_write_to_or_its_owner_cannot_is_an_error_and_chmo
         shell(&format!("chmod {spoilt}"), &[]);
         is_cured(place.backend(), "directory", "error", |cure| shell(cure, &[]));
     }
+    assert_eq!(place.code("run k true"), 0);
+    shell(&format!("cd {directory}/leasehold; date > a.lock; mkdir b.lock; mkfifo c.lock; cp k.lock d.lock"), &[]);
+    assert_eq!(place.code("run a true"), 78);
+    is_cured(place.backend(), "foreign-entry", "warning", |cure| shell(cure, &[]));
+    five_are_told(place.backend(), "foreign-entry", |count| {
+        shell(&format!("cd {directory}/leasehold; for n in $(seq {count}); do date > $n.lock; done"), &[]);
+    });
+    shell(&format!("rm {directory}/leasehold/*.lock"), &[]);
     doctor(place.backend()).is_well();
 }
