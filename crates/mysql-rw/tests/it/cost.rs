@@ -198,11 +198,3 @@ async fn no_statement_touches_more_rows_than_it_has_keys() {
         assert!(excess.is_empty(), "beside {others}:\n{}", excess.join("\n"));
     }
 }
-
-#[test(server)]
-fn every_statement_has_its_file() {
-    let locks = TableName::new("t").unwrap();
-    let statements = Statements::new(&locks, &locks);
-    let names: Vec<_> = statements.all().into_iter().map(|(name, _)| name).collect();
-    cost::check_files(env!("CARGO_MANIFEST_DIR"), &names);
-}

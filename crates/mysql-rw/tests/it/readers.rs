@@ -7,8 +7,8 @@ use std::time::Duration;
 use crate::sql::{Statements, readers_of};
 use leasehold_mysql::{Step, TableName, Value, named};
 use leasehold_mysql_rw::{
-    Admin, Attempt, Backend, Claim, ErrorKind, LeaseStatus, LockKey, LockOptions, Mode, MysqlRw, OwnerId, Renewal,
-    RwLockerExt, Wait,
+    Admin, Attempt, Backend, Claim, ErrorKind, LeaseStatus, LockKey, LockOptions, Mode, MysqlRw, Renewal, RwLockerExt,
+    Wait,
 };
 use leasehold_testkit::mysql::steps::claim;
 use leasehold_testkit::mysql::{Server, cost};
@@ -228,57 +228,6 @@ async fn a_cancelled_read_that_commits_later_leaves_no_reader() {
 }
 
 #[test(server)]
-async fn a_reader_whose_admission_is_repeated_is_granted_only_with_a_lease() {
-    let server = Server::needed(&[]).await;
-    MysqlRw::migrate(&server.url()).await.unwrap();
-    let store = MysqlRw::builder().url(server.url()).backend().await.unwrap();
-    let table = TableName::new("leasehold_rw").unwrap();
-    let admit = Statements::new(&table, &readers_of(&table).unwrap()).try_acquire_reader;
-    let mut session = server.session().await.unwrap();
-    session.query_drop("USE leasehold").await.unwrap();
-    for (key, meanwhile) in
-        [("held", "epoch = epoch"), ("over", "expires_at = '2000-01-01'"), ("forced", "forced = REPEAT('f', 16)")]
-    {
-        let (writer, reader) = (claim(key, Duration::from_secs(60)), OwnerId::random());
-        let Attempt::Granted { epoch: Some(written) } = store.try_acquire(&writer).await.unwrap() else {
-            panic!("it is free")
-        };
-        store.release(&writer.grant(Some(written))).await.unwrap();
-        let admission = |drawn, ttl| {
-            named([
-                ("name", Value::Bytes(cost::name_of(key))),
-                ("owner", reader.as_bytes().into()),
-                ("epoch", Value::UInt(drawn)),
-                ("ttl", Value::UInt(ttl)),
-                ("label", Value::NULL),
-                ("reason", Value::NULL),
-            ])
-        };
-        session.exec_drop(&admit, admission(written + 1, 60_000_000)).await.unwrap();
-        assert_eq!(session.last_insert_id(), Some(written + 1));
-        let change = format!("UPDATE leasehold_rw_readers SET {meanwhile} WHERE name = ?");
-        session.exec_drop(change, (cost::name_of(key),)).await.unwrap();
-        session.exec_drop(&admit, admission(written + 2, 3_600_000_000)).await.unwrap();
-        let answered = session.last_insert_id();
-        let row = "SELECT epoch, forced IS NOT NULL, TIMESTAMPDIFF(MINUTE, UTC_TIMESTAMP(6), expires_at) \
-                   FROM leasehold_rw_readers WHERE name = ?";
-        let row: Option<(u64, bool, i64)> = session.exec_first(row, (cost::name_of(key),)).await.unwrap();
-        let (epoch, forced, minutes) = row.unwrap();
-        match key {
-            "held" => {
-                assert_eq!((answered, epoch, minutes), (Some(written + 1), written + 1, 0), "the same while it holds");
-            }
-            "over" => {
-                assert_eq!((answered, epoch, minutes), (Some(written + 2), written + 2, 59), "granted without a lease");
-            }
-            _ => {
-                assert!(answered.is_none() && forced && epoch == written + 1, "what an operator took is granted again");
-            }
-        }
-    }
-}
-
-#[test(server)]
 async fn readers_that_draw_together_get_an_epoch_each() {
     let server = Server::needed(&[]).await;
     MysqlRw::migrate(&server.url()).await.unwrap();
@@ -316,30 +265,6 @@ async fn readers_that_draw_together_get_an_epoch_each() {
         assert_eq!(error.kind(), ErrorKind::Backend);
         assert!(error.to_string().contains("lacks a right") && error.to_string().contains("denied"), "{error}");
     }
-}
-
-#[test(multi_thread, server)]
-async fn readers_that_draw_together_leave_no_requests_behind() {
-    let server = Server::needed(&[]).await;
-    MysqlRw::migrate(&server.url()).await.unwrap();
-    let store = MysqlRw::builder().url(server.url()).backend().await.unwrap();
-    let mut readers = JoinSet::new();
-    for number in 0..64 {
-        let store = store.clone();
-        readers.spawn(async move {
-            let claim = Claim { mode: Mode::Shared, ..claim(&format!("k{}", number % 4), Duration::from_secs(60)) };
-            let reading = store.try_acquire(&claim);
-            // Some readers are dropped before they have an answer.
-            let patience = Duration::from_millis(if number % 3 == 0 { number } else { 20_000 });
-            drop(tokio::time::timeout(patience, reading).await);
-        });
-    }
-    readers.join_all().await;
-    let shown = format!("{store:?}");
-    assert!(
-        shown.contains("keys: Mutex { data: {}, poisoned: false, .. }, round_trip"),
-        "a key still has requests: {shown}"
-    );
 }
 
 #[test(server)]

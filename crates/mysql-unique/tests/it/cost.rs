@@ -76,28 +76,3 @@ async fn no_statement_touches_more_rows_than_it_has_keys() {
         assert!(excess.is_empty(), "beside {others}:\n{}", excess.join("\n"));
     }
 }
-
-#[test(server)]
-fn every_statement_has_its_file() {
-    let statements = Statements::new(&TableName::new("t").unwrap());
-    let names: Vec<_> = statements.all().into_iter().map(|(name, _)| name).collect();
-    cost::check_files(env!("CARGO_MANIFEST_DIR"), &names);
-}
-
-/// The helper that all of these rely on.
-#[test(server)]
-async fn locks_are_read_from_the_sessions_own_transaction() {
-    let server = Server::needed(&[]).await;
-    let (mut ours, mut theirs) = (filled(&server, OTHERS[1], &[]).await, server.session().await.unwrap());
-    for session in [&mut ours, &mut theirs] {
-        session.query_drop("SET SESSION TRANSACTION ISOLATION LEVEL READ COMMITTED").await.unwrap();
-    }
-    let rows =
-        |count| format!("SELECT name FROM leasehold.leasehold_locks ORDER BY name DESC LIMIT {count} FOR UPDATE");
-    assert_eq!(cost::measure(&mut theirs, &rows(31), ().into()).await.locks, 31);
-    theirs.query_drop("BEGIN").await.unwrap();
-    theirs.query_drop(rows(31)).await.unwrap();
-    let ours_alone = "SELECT name FROM leasehold_locks ORDER BY name LIMIT 5 FOR UPDATE";
-    assert_eq!(cost::measure(&mut ours, ours_alone, ().into()).await.locks, 5);
-    assert_eq!(cost::measure(&mut ours, "SELECT 1", ().into()).await, Cost::new(0, 0));
-}

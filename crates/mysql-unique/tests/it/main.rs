@@ -2,7 +2,6 @@
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 mod advisory_queue;
-mod closing;
 mod conformance;
 mod cost;
 mod shared;

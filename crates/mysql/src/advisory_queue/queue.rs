@@ -302,27 +302,6 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn after_a_release_one_claim_that_would_overtake_the_queue_is_put_off() {
-        let (queue, claim, other) = (queue(), claim("k", true), claim("other", true));
-        for claim in [&claim, &other] {
-            let (lock, task) = queue.open(claim, State::Held { after_others: false });
-            queue.claimed(claim, GRANTED);
-            drop(lock);
-            if claim.key.as_str() == "k" {
-                queue.claimed(claim, BUSY);
-            }
-            let (grant, released) = (claim.grant(None), tokio::spawn(task.release()));
-            queue.released(&grant).await;
-            assert!(released.is_finished(), "the server has not released it");
-            queue.released(&grant).await;
-        }
-        assert_eq!(queue.defer(&other), None, "nobody else wants it");
-        assert_eq!(queue.defer(&Claim { waits: false, ..claim.clone() }), None);
-        assert_eq!(queue.defer(&claim), Some(TRUST));
-        assert_eq!(queue.defer(&claim), None);
-    }
-
-    #[tokio::test(start_paused = true)]
     async fn the_lock_that_led_to_a_grant_is_kept_for_as_long_as_its_lease() {
         let (queue, claim) = (queue(), claim("k", true));
         let (of_other, other) = queue.open(&self::claim("other", true), State::Held { after_others: true });

@@ -37,17 +37,6 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_row_is_busy_until_an_operation_got_it() {
-        let rows = BusyRows::default();
-        rows.note(b"k", true);
-        assert!(rows.has(b"k") && !rows.has(b"other"));
-        rows.note(b"other", true);
-        assert!(rows.has(b"k") && rows.has(b"other"));
-        rows.note(b"k", false);
-        assert!(!rows.has(b"k"));
-    }
-
-    #[test]
     fn rows_that_nobody_asks_for_again_do_not_pile_up() {
         let rows = BusyRows::default();
         for number in 0..10 * MOST {

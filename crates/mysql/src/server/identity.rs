@@ -132,20 +132,4 @@ mod tests {
         assert!(first.is_of_the_process_of(&observed("a", 5, 1, u64::MAX - 5)));
         assert!(!first.is_of_the_process_of(&observed("a", 5, 1, u64::MAX - 60)));
     }
-
-    #[test]
-    fn a_restart_is_the_same_name_and_what_is_not_known_is_none() {
-        let server = |name: Option<&str>| {
-            let server = ServerIdentity::unknown(Clock::system());
-            if let Some(name) = name {
-                server.identity.get_or_init(|| observed(name, 0, 0, 1));
-            }
-            server
-        };
-        assert!(server(Some("a")).is_restart_of(&server(Some("a"))));
-        assert!(!server(Some("a")).is_restart_of(&server(Some("b"))));
-        assert!(!server(None).is_restart_of(&server(None)));
-        assert!(!server(Some("a")).is_restart_of(&server(None)));
-        assert!(OtherServer.to_string().contains("another server"));
-    }
 }

@@ -13,7 +13,7 @@ const YEAR: u64 = 365 * 24 * 3600;
 
 /// The parameters of the driver that are numbers, with the values that are allowed here. The driver accepts any number,
 /// and panics or aborts at some.
-const NUMBERS: [(&str, RangeInclusive<u64>); 11] = [
+pub(super) const NUMBERS: [(&str, RangeInclusive<u64>); 11] = [
     ("pool_min", 0..=LARGEST_MAX as u64),
     ("pool_max", 1..=LARGEST_MAX as u64),
     ("inactive_connection_ttl", 0..=YEAR),

@@ -38,16 +38,3 @@ macro_rules! statements {
         }
     };
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn comments_are_dropped_and_placeholders_become_tables() {
-        let table = TableName::new("locks").unwrap();
-        let source = "-- It's said: twice.\nUPDATE {table}\n  SET a = :a\n\nWHERE b = {other} AND c < {clock}\n";
-        let text = statement(source, &[("table", &table)]);
-        assert_eq!(text, format!("UPDATE `locks` SET a = :a WHERE b = {{other}} AND c < {CLOCK}"));
-    }
-}

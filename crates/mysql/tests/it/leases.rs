@@ -4,16 +4,14 @@ use leasehold_testkit::test;
 use std::time::Duration;
 
 use leasehold_core::LeaseStatus::Held;
-use leasehold_core::{ErrorKind, OwnerId, Result};
-use leasehold_mysql::{
-    Lease, LeaseStatements, Operations, RENEWAL_BATCH, RangeScan, ReleaseStatements, Releases, Sessions, Sweep, Value,
-};
+use leasehold_core::OwnerId;
+use leasehold_mysql::{Lease, LeaseStatements, RENEWAL_BATCH, RangeScan, Sessions, Sweep, Value};
 use leasehold_testkit::mysql::Server;
 use mysql_async::prelude::Queryable;
 
 /// A row is held while its `lease` is not zero. Each statement that changes a row counts in `changes`.
 const TABLE: &str = "CREATE TABLE leasehold.t (name VARBINARY(64) PRIMARY KEY, owner BINARY(16), forced BINARY(16), \
-                     lease BIGINT UNSIGNED NOT NULL, epoch BIGINT UNSIGNED NOT NULL, stamp BIGINT NOT NULL DEFAULT 0, \
+                     lease BIGINT UNSIGNED NOT NULL, epoch BIGINT UNSIGNED NOT NULL, \
                      changes INT NOT NULL DEFAULT 0)";
 
 const LEASES: LeaseStatements<'static> = LeaseStatements {
@@ -73,69 +71,6 @@ async fn leases_are_renewed_by_as_few_statements_as_there_are_batches() {
     assert_eq!(sent, 3, "nothing has to be asked where all are held");
     let renewed = format!("SELECT COUNT(*) FROM leasehold.t WHERE changes = 1 AND lease = {}", SECOND.as_micros());
     assert_eq!(database.number(&renewed).await, names.len() as u64);
-}
-
-#[test(server)]
-async fn renewals_that_the_server_refuses_are_errors_for_each_of_their_callers() {
-    let database = Database::new().await;
-    let ours = OwnerId::random();
-    let names = names(RENEWAL_BATCH + 1);
-    database.hold(&names, ours).await;
-    // Of the two batches, the second.
-    database
-        .server
-        .sql(&[&format!(
-            "CREATE TRIGGER leasehold.refuse BEFORE UPDATE ON leasehold.t FOR EACH ROW \
-             IF OLD.name = '{}' THEN SIGNAL SQLSTATE '45000'; END IF",
-            names[RENEWAL_BATCH]
-        )])
-        .await;
-    let leases: Vec<_> = names.iter().chain(&names).map(|name| lease(name, ours, SECOND)).collect();
-    let answers = LEASES.renew(&database.sessions, leases, SECOND).await;
-    for (name, answer) in names.iter().chain(&names).zip(&answers) {
-        match answer {
-            Ok(status) => assert!(*status == Held && *name != names[RENEWAL_BATCH], "{name}"),
-            Err(error) => assert!(error.kind() == ErrorKind::Backend && *name == names[RENEWAL_BATCH], "{name}"),
-        }
-    }
-}
-
-#[test(server)]
-async fn where_all_were_held_nothing_is_asked_and_what_the_server_undid_goes_one_by_one() {
-    let database = Database::new().await;
-    let (ours, names) = (OwnerId::random(), names(2));
-    let releases = Releases::new(
-        &database.sessions,
-        ReleaseStatements {
-            one: String::new(),
-            many: "UPDATE t SET stamp = ?, lease = 0 * LAST_INSERT_ID(1) WHERE ({any name = ? AND owner = ?}) AND lease > 0".into(),
-            outcome: "SELECT name, stamp, epoch, owner, forced FROM t WHERE {any name = ?}".into(),
-            status: LEASES.status.into(),
-        },
-    );
-    let together = async || {
-        let requests: Vec<_> = names.iter().map(|name| (name.as_bytes().to_vec(), ours)).collect();
-        let answers = releases.together(&requests.iter().collect::<Vec<_>>()).await?;
-        answers.into_iter().map(Option::transpose).collect::<Result<Vec<_>>>()
-    };
-    database.hold(&names, ours).await;
-    let before = database.server.status("Com_stmt_execute").await;
-    assert_eq!(together().await.unwrap(), [Some(Held); 2]);
-    assert_eq!(database.server.status("Com_stmt_execute").await - before, 1);
-    for (code, undone) in [(1213, true), (1644, false)] {
-        let refuse = format!(
-            "CREATE OR REPLACE TRIGGER leasehold.refuse BEFORE UPDATE ON leasehold.t FOR EACH ROW \
-             SIGNAL SQLSTATE '40001' SET MYSQL_ERRNO = {code}"
-        );
-        database.server.sql(&["UPDATE leasehold.t SET lease = 1", &refuse]).await;
-        let answers = together().await;
-        database.server.sql(&["DROP TRIGGER leasehold.refuse"]).await;
-        if undone {
-            assert_eq!(answers.unwrap(), [None; 2]);
-        } else {
-            assert_eq!(answers.unwrap_err().kind(), ErrorKind::Backend);
-        }
-    }
 }
 
 /// Where the next hundred rows end.

@@ -1,15 +1,13 @@
 //! Statements, connections and closing where the server is slow, silent or out of connections.
 
-use std::net::Ipv4Addr;
 use std::time::Duration;
 
 use leasehold_core::ErrorKind;
 use leasehold_mysql::{Columns, Params, Sessions, Step, named};
 use leasehold_testkit::mysql::Server;
-use leasehold_testkit::{Proxy, eventually, shown, test};
+use leasehold_testkit::{Proxy, eventually, test};
 use mysql_async::Conn;
 use mysql_async::prelude::Queryable;
-use tokio::net::TcpListener;
 
 #[test(server)]
 async fn a_statement_that_was_given_up_is_ended_in_the_server() {
@@ -68,23 +66,6 @@ async fn a_connection_that_falls_silent_within_an_answer_keeps_no_place_in_the_p
     sessions.close().await;
 }
 
-#[test(server)]
-async fn logins_that_are_never_answered_keep_no_place_in_the_pool() {
-    let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await.unwrap();
-    let url = format!("mysql://u@{}/leasehold?pool_max=1", listener.local_addr().unwrap());
-    let sessions = Sessions::at(&url).unwrap();
-    let mut accepted = Vec::new();
-    for _ in 0..3 {
-        let asking = sessions.run(Step::new("test", "DO 1"), Params::Empty);
-        // The caller leaves as soon as its connection has arrived.
-        accepted.push(tokio::select! {
-            answer = asking => panic!("nobody comes: {answer:?}"),
-            accepted = listener.accept() => accepted.unwrap(),
-        });
-    }
-    sessions.close().await;
-}
-
 /// The statement whose caller leaves is answered before it leaves, and the caller does not look.
 #[test(server)]
 async fn an_answer_whose_caller_has_left_is_nobody_elses() {
@@ -111,17 +92,6 @@ async fn an_answer_whose_caller_has_left_is_nobody_elses() {
             assert_eq!(asks(round * 10 + next).await.unwrap().id, round * 10 + next, "the answer to another statement");
         }
     }
-    sessions.close().await;
-}
-
-#[test(server)]
-async fn what_the_server_quotes_of_a_statement_does_not_show_the_password() {
-    let server = Server::needed(&[]).await;
-    server.sql(&["CREATE USER u@'%' IDENTIFIED BY 'canary'", "GRANT ALL ON leasehold.* TO u@'%'"]).await;
-    let sessions = Sessions::at(&server.url_of("u", "canary")).unwrap();
-    let error = sessions.run(Step::new("test", "SELECT wrong FROM 'canary'"), Params::Empty).await.unwrap_err();
-    assert_eq!(error.kind(), ErrorKind::Backend);
-    assert!(shown(&error).contains("1064") && !shown(&error).contains("canary"), "{}", shown(&error));
     sessions.close().await;
 }
 
@@ -156,18 +126,4 @@ async fn a_session_of_another_server_is_not_ended() {
     // The killing is done by now, and would be noticed by the next statement.
     let still_there: Result<Option<u32>, _> = stranger.query_first("SELECT CONNECTION_ID()").await;
     assert_eq!(still_there.unwrap(), Some(id), "somebody else's session was ended");
-}
-
-#[test(multi_thread, server)]
-async fn a_burst_queues_for_connections() {
-    let server = Server::needed(&[]).await;
-    let sessions = Sessions::at(&format!("{}&pool_max=2", server.url())).unwrap();
-    // Two and a half seconds of work for two connections.
-    let statements = (0..50).map(|_| {
-        let sessions = sessions.clone();
-        tokio::spawn(async move { sessions.run(Step::new("test", "DO SLEEP(0.1)"), Params::Empty).await.map(|_| ()) })
-    });
-    for statement in statements.collect::<Vec<_>>() {
-        statement.await.unwrap().unwrap();
-    }
 }
