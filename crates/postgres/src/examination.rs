@@ -8,13 +8,15 @@ use crate::reply::column;
 use crate::schema::VERSION;
 use crate::sessions::{Sessions, Step};
 
-/// The facts about the server and the user, all as text, in the order of [`Facts`].
-const FACTS: &str = "SELECT current_setting('server_version'), current_setting('server_version_num'), \
-    pg_is_in_recovery()::text, current_setting('default_transaction_read_only'), current_setting('fsync'), \
-    current_setting('full_page_writes'), current_setting('synchronous_commit'), quote_ident(current_user), \
-    coalesce(has_schema_privilege(to_regnamespace('{schema}')::oid, 'USAGE')::text, 'absent'), \
-    current_setting('synchronous_standby_names'), (SELECT count(*) FROM pg_stat_replication)::text, \
-    quote_ident(current_database()), (SELECT string_agg(name || '=' || source, ',') FROM pg_settings)";
+/// The facts about the server and the user, all as text.
+const FACTS: &str = "SELECT current_setting('server_version') AS version, current_setting('server_version_num') AS version_number, \
+    pg_is_in_recovery()::text AS recovers, current_setting('default_transaction_read_only') AS read_only, \
+    current_setting('fsync') AS fsync, current_setting('full_page_writes') AS full_page_writes, \
+    current_setting('synchronous_commit') AS synchronous_commit, quote_ident(current_user) AS this_user, \
+    coalesce(has_schema_privilege(to_regnamespace('{schema}')::oid, 'USAGE')::text, 'absent') AS usage, \
+    current_setting('synchronous_standby_names') AS synchronous_standbys, \
+    (SELECT count(*) FROM pg_stat_replication)::text AS replicas, quote_ident(current_database()) AS this_database, \
+    (SELECT string_agg(name || '=' || source, ',') FROM pg_settings) AS sources";
 
 /// The checks of the settings, in the order in which they are told.
 const CHECKS: [fn(&Facts) -> Finding; 7] =
@@ -60,21 +62,19 @@ pub(crate) async fn examine(url: &str) -> Result<Vec<Finding>> {
 }
 
 async fn examine_server(sessions: &Sessions) -> Result<Vec<Finding>> {
-    let rows = ask(sessions, FACTS).await?;
-    let Some(row) = rows.first() else { return Ok(Vec::new()) };
-    let facts = Facts::read(row)?;
+    let Some(facts) = ask(sessions, FACTS).await?.pop().map(Facts) else { return Ok(Vec::new()) };
     let mut findings: Vec<Finding> = CHECKS.iter().map(|check| check(&facts)).collect();
     let schema = sessions.address().schema.statement("{schema}");
     let lacks = |right: &str, what: &str| {
-        let user = sessions.address().secrets.hide(&facts.user);
+        let user = sessions.address().secrets.hide(facts.get("this_user"));
         Finding::error("privilege", format!("{user} may not {right} on {what}"))
             .cure(format!("GRANT {right} ON {what} TO {user}"))
     };
-    if facts.usage == "absent" {
+    if facts.get("usage") == "absent" {
         findings.push(Finding::error("schema", format!("there is no schema {schema}")).cure("leasehold migrate"));
         return Ok(findings);
     }
-    if facts.usage != "true" {
+    if facts.get("usage") != "true" {
         findings.push(lacks("USAGE", &format!("SCHEMA {schema}")));
         return Ok(findings);
     }
@@ -99,47 +99,18 @@ async fn examine_server(sessions: &Sessions) -> Result<Vec<Finding>> {
 }
 
 /// What is said of the server.
-struct Facts {
-    version: String,
-    version_number: String,
-    recovers: String,
-    read_only: String,
-    fsync: String,
-    full_page_writes: String,
-    synchronous_commit: String,
-    user: String,
-    usage: String,
-    synchronous_standbys: String,
-    replicas: String,
-    database: String,
-    /// Where each setting comes from.
-    sources: String,
-}
+struct Facts(Row);
 
 impl Facts {
-    fn read(row: &Row) -> Result<Self> {
-        let text = |index| column::<&str>(row, index, "examine").map(str::to_owned);
-        Ok(Self {
-            version: text(0)?,
-            version_number: text(1)?,
-            recovers: text(2)?,
-            read_only: text(3)?,
-            fsync: text(4)?,
-            full_page_writes: text(5)?,
-            synchronous_commit: text(6)?,
-            user: text(7)?,
-            usage: text(8)?,
-            synchronous_standbys: text(9)?,
-            replicas: text(10)?,
-            database: text(11)?,
-            sources: text(12)?,
-        })
+    /// A fact by its name in [`FACTS`]; empty if the server does not tell it.
+    fn get(&self, name: &str) -> &str {
+        self.0.try_get(name).unwrap_or_default()
     }
 
     /// What gives a setting this value. Each place wins over those below it.
     fn set(&self, name: &str, value: &str) -> String {
-        let Self { user, database, .. } = self;
-        let source = self.sources.split(',').find_map(|setting| setting.strip_prefix(name)?.strip_prefix('='));
+        let (user, database) = (self.get("this_user"), self.get("this_database"));
+        let source = self.get("sources").split(',').find_map(|setting| setting.strip_prefix(name)?.strip_prefix('='));
         let reset = match source.unwrap_or_default() {
             "client" => return format!("take {name} out of the options in the URL"),
             "command line" => return format!("take {name} off the command line of the server"),
@@ -155,8 +126,8 @@ impl Facts {
 
 fn version(facts: &Facts) -> Finding {
     const OLDEST: u32 = 13;
-    let version = facts.version.escape_debug();
-    if facts.version_number.parse::<u32>().is_ok_and(|number| number < OLDEST * 10_000) {
+    let version = facts.get("version").escape_debug();
+    if facts.get("version_number").parse::<u32>().is_ok_and(|number| number < OLDEST * 10_000) {
         let text = format!("the server is PostgreSQL {version}, which is older than what locks use");
         Finding::error("server-version", text).cure(format!("install PostgreSQL {OLDEST} or later"))
     } else {
@@ -165,7 +136,7 @@ fn version(facts: &Facts) -> Finding {
 }
 
 fn standby(facts: &Facts) -> Finding {
-    if facts.recovers == "true" {
+    if facts.get("recovers") == "true" {
         Finding::error("standby", "the server is a standby, on which nothing can be locked")
             .cure("name its primary in the URL, or all servers: postgres://PRIMARY,STANDBY/DATABASE")
     } else {
@@ -174,7 +145,7 @@ fn standby(facts: &Facts) -> Finding {
 }
 
 fn read_only(facts: &Facts) -> Finding {
-    if facts.read_only == "on" && facts.recovers != "true" {
+    if facts.get("read_only") == "on" && facts.get("recovers") != "true" {
         Finding::error("read-only", "transactions are read-only by default")
             .cure(facts.set("default_transaction_read_only", "off"))
     } else {
@@ -183,7 +154,7 @@ fn read_only(facts: &Facts) -> Finding {
 }
 
 fn fsync(facts: &Facts) -> Finding {
-    if facts.fsync == "off" {
+    if facts.get("fsync") == "off" {
         let text = "fsync is off, so that a crash of the machine forgets locks that are held, and two can hold one";
         Finding::warning("fsync", text).cure(facts.set("fsync", "on"))
     } else {
@@ -192,7 +163,7 @@ fn fsync(facts: &Facts) -> Finding {
 }
 
 fn full_page_writes(facts: &Facts) -> Finding {
-    if facts.full_page_writes == "off" {
+    if facts.get("full_page_writes") == "off" {
         let text = "full_page_writes is off, so that a crash of the machine may leave pages half written, and locks in them lost";
         Finding::warning("full-page-writes", text).cure(facts.set("full_page_writes", "on"))
     } else {
@@ -201,7 +172,7 @@ fn full_page_writes(facts: &Facts) -> Finding {
 }
 
 fn synchronous_commit(facts: &Facts) -> Finding {
-    if facts.synchronous_commit == "off" {
+    if facts.get("synchronous_commit") == "off" {
         let text = "synchronous_commit is off: grants are written to the disk all the same, and a crash may bring released \
                     locks back until their leases end";
         Finding::warning("synchronous-commit", text).cure(facts.set("synchronous_commit", "on"))
@@ -215,13 +186,14 @@ fn replicas(facts: &Facts) -> Finding {
         let text = format!("{why}: after a fail-over to one of them two can hold one key");
         Finding::warning("replicas", text).cure(cure)
     };
-    if facts.replicas == "0" {
+    if facts.get("replicas") == "0" {
         Finding::well("replicas", "no standby copies the server")
-    } else if facts.synchronous_standbys.is_empty() {
+    } else if facts.get("synchronous_standbys").is_empty() {
         let why = "standbys copy the server, and none is waited for";
         fault(why, facts.set("synchronous_standby_names", "'*'"))
-    } else if ["off", "local"].contains(&facts.synchronous_commit.as_str()) {
-        let why = format!("synchronous_commit is {}, so that no standby is waited for", facts.synchronous_commit);
+    } else if ["off", "local"].contains(&facts.get("synchronous_commit")) {
+        let why =
+            format!("synchronous_commit is {}, so that no standby is waited for", facts.get("synchronous_commit"));
         fault(&why, facts.set("synchronous_commit", "on"))
     } else {
         Finding::well("replicas", "each lock is on a standby before the server answers")

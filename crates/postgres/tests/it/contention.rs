@@ -1,12 +1,10 @@
 use futures::future::join_all;
 use leasehold_testkit::{claim_each_for_two, eventually, test};
-use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use leasehold_postgres::{
-    Admin, Attempt, Backed, Backend, Claim, ErrorKind, LeaseStatus, LockKey, LockerExt, Mode, Postgres, Renewal,
-    Result, RwLockerExt,
+    Attempt, Backed, Backend, Claim, ErrorKind, LeaseStatus, LockKey, LockerExt, Mode, Postgres, Renewal, Result,
+    RwLockerExt,
 };
 use tokio::task::JoinSet;
 
@@ -104,22 +102,16 @@ async fn a_row_that_somebody_locks_fails_nobody_else_of_its_batch() {
     }
 }
 
-/// The claims of two keys, which are granted, and their renewals.
-async fn two_held(backend: &impl Backend) -> ([Claim; 2], [Renewal; 2]) {
-    let claims = ["a", "b"].map(|name| Claim::new(&LockKey::new(name).unwrap(), Mode::Exclusive, MINUTE));
-    for claim in &claims {
-        backend.try_acquire(claim).await.unwrap();
-    }
-    let renewals = claims.each_ref().map(|claim| Renewal { grant: claim.grant(None), ttl: MINUTE });
-    (claims, renewals)
-}
-
 #[test(multi_thread, server)]
 async fn renewals_have_a_connection_of_their_own_and_no_longer_than_they_are_given() {
     let server = server(&[]).await;
     let locks = Postgres::connect(&format!("{}?pool_max=1", server.url())).await.unwrap();
     let backend = locks.engine().backend();
-    let (claims, renewals) = two_held(backend).await;
+    let claims = ["a", "b"].map(|name| Claim::new(&LockKey::new(name).unwrap(), Mode::Exclusive, MINUTE));
+    for claim in &claims {
+        backend.try_acquire(claim).await.unwrap();
+    }
+    let renewals = claims.each_ref().map(|claim| Renewal { grant: claim.grant(None), ttl: MINUTE });
     let lock = async |name: &str| {
         let other = session(&server.url()).await;
         let lock = format!("BEGIN; SELECT FROM leasehold.locks WHERE name = 'leasehold\\000{name}' FOR UPDATE");
@@ -153,61 +145,4 @@ async fn renewals_have_a_connection_of_their_own_and_no_longer_than_they_are_giv
     assert_eq!(error.kind(), ErrorKind::Indeterminate, "{error}");
     assert!(error.to_string().contains("150ms"), "{error}");
     drop(other);
-}
-
-#[test(multi_thread, server)]
-async fn renewals_of_rows_that_others_have_locked_do_not_wait_for_each_other() {
-    let server = server(&[]).await;
-    let [locks, _] = clients(&server.url()).await;
-    let backend = locks.engine().backend();
-    let (_, renewals) = two_held(backend).await;
-    let both_wait = async || {
-        let other = session(&server.url()).await;
-        other.batch_execute("BEGIN; SELECT FROM leasehold.locks FOR UPDATE").await.unwrap();
-        let renewed = tokio::spawn({
-            let (backend, renewals) = (backend.clone(), renewals.clone());
-            async move { backend.renew(&renewals, MINUTE).await }
-        });
-        let waits = "SELECT count(*) FROM pg_stat_activity WHERE wait_event_type = 'Lock'";
-        let mut most = 0;
-        while !renewed.is_finished() {
-            most = most.max(number(&server.url(), waits).await);
-        }
-        other.batch_execute("ROLLBACK").await.unwrap();
-        most == 2
-    };
-    eventually("both wait", both_wait).await;
-}
-
-#[test(multi_thread, server)]
-async fn readers_wait_for_two_writers_at_most() {
-    let server = server(&[]).await;
-    let [ours, theirs] = clients(&server.url()).await;
-    let third = Postgres::connect(&server.url()).await.unwrap();
-    let written = Arc::new(AtomicU64::new(0));
-    let mut writers = JoinSet::new();
-    for locks in [ours, theirs] {
-        let written = Arc::clone(&written);
-        writers.spawn(async move {
-            loop {
-                let guard = locks.lock("k").await.unwrap();
-                written.fetch_add(1, Ordering::SeqCst);
-                tokio::time::sleep(Duration::from_millis(30)).await;
-                guard.release().await.unwrap();
-            }
-        });
-    }
-    let mut most = 0;
-    for _ in 0..10 {
-        let before = written.load(Ordering::SeqCst);
-        let reader = third.read("k").await.unwrap();
-        most = most.max(written.load(Ordering::SeqCst) - before);
-        reader.release().await.unwrap();
-        let seen = written.load(Ordering::SeqCst);
-        eventually("a writer's turn", async || written.load(Ordering::SeqCst) > seen).await;
-    }
-    // Two, and as many as a busy machine lets in while the reader does not get to ask.
-    assert!(most <= 10, "{most} writers came before a reader");
-    writers.shutdown().await;
-    assert!(third.inspect(&LockKey::new("k").unwrap()).await.unwrap().holders.len() <= 2);
 }

@@ -1,9 +1,8 @@
 use std::error::Error;
 use std::ops::RangeInclusive;
-use std::time::Duration;
 
-use leasehold_postgres::{Backed, Backend, Claim, ErrorKind, LockKey, LockerExt, Mode, Notification, Postgres};
-use leasehold_testkit::{PATIENCE, Proxy, eventually, shown, test};
+use leasehold_postgres::{Backed, Backend, ErrorKind, LockKey, Notification, Postgres};
+use leasehold_testkit::{PATIENCE, eventually, shown, test};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpListener;
 use tokio::time::timeout;
@@ -111,35 +110,6 @@ async fn what_was_not_sent_was_not_applied() {
         let error = told_by(answer).await;
         assert_eq!(error.kind(), ErrorKind::Unavailable, "{error}");
         assert!(shown(&error).contains(why) && error.to_string().contains(BROKE) == is_broken, "{}", shown(&error));
-    }
-}
-
-/// Nobody answers any more: the connection is ended here, and what was asked may have been done.
-#[test(multi_thread, server)]
-async fn a_connection_whose_answer_does_not_come_is_closed() {
-    let server = server(&[]).await;
-    let proxy = Proxy::start(server.port());
-    let locks = Postgres::connect(&proxy.url(&server.url())).await.unwrap();
-    for breaks in [false, true] {
-        locks.lock("k").await.unwrap().release().await.unwrap();
-        proxy.drop_replies();
-        let claim = Claim::new(&LockKey::new("k").unwrap(), Mode::Exclusive, Duration::from_secs(60));
-        let claimed = tokio::spawn({
-            let (locks, claim) = (locks.clone(), claim.clone());
-            async move { locks.engine().backend().try_acquire(&claim).await.map(drop).unwrap_err() }
-        });
-        if breaks {
-            let holds =
-                "SELECT count(*) FROM leasehold.locks WHERE owner IS NOT NULL AND expires_at > clock_timestamp()";
-            eventually("it is granted", async || number(&server.url(), holds).await == 1).await;
-            proxy.cut();
-        }
-        let error = claimed.await.unwrap();
-        assert_eq!(error.kind(), ErrorKind::Indeterminate, "{error}");
-        assert!(!error.to_string().contains("is it a PostgreSQL server"), "{error}");
-        let sessions = "SELECT count(*) FROM pg_stat_activity WHERE application_name = 'leasehold'";
-        eventually("it is closed", async || number(&server.url(), sessions).await == 0).await;
-        locks.engine().backend().release(&claim.grant(None)).await.unwrap();
     }
 }
 

@@ -4,7 +4,7 @@ use leasehold_postgres::{Backed, Backend, ErrorKind, LockKey, LockerExt, Notific
 use leasehold_testkit::{PATIENCE, crowd_of_both, eventually, test};
 use tokio::time::timeout;
 
-use crate::sql::{clients, number, server, session};
+use crate::sql::{clients, number, server};
 
 #[test(multi_thread, server)]
 async fn locks_work_through_a_pooler_in_transaction_mode() {
@@ -61,24 +61,4 @@ async fn a_login_that_a_pooler_refuses_is_refused_for_good() {
     let url = format!("postgres://leasehold@127.0.0.1:{}/absent", pooler.port());
     let error = Postgres::connect(&url).await.map(drop).unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Backend, "{error}");
-}
-
-#[test(server)]
-async fn a_channel_is_of_one_key_in_one_schema_and_short_enough_for_a_name() {
-    let server = server(&[]).await;
-    let url = server.url();
-    Postgres::builder().url(&url).schema("other").migrate().await.unwrap();
-    let mut subscriptions = Vec::new();
-    for (schema, key) in [("leasehold", "a"), ("leasehold", "b"), ("other", "a"), ("leasehold", "a")] {
-        let store = Postgres::builder().url(&url).schema(schema).backend().await.unwrap();
-        let key = LockKey::new(key).unwrap();
-        subscriptions.push((store.notifications().unwrap().subscribe(&key).await.unwrap(), store.clone()));
-    }
-    let listening = "SELECT substr(query, 8) FROM pg_stat_activity WHERE query LIKE 'LISTEN %' ORDER BY backend_start";
-    let rows = session(&url).await.query(listening, &[]).await.unwrap();
-    let channels: Vec<String> = rows.iter().map(|row| row.get(0)).collect();
-    let [a, b, other, again] = &channels[..] else { panic!("{channels:?}") };
-    assert!(a != b && a != other && a == again, "{channels:?}");
-    // A server cuts what is longer than 63 bytes.
-    assert!(channels.iter().all(|channel| channel.len() == 50), "{channels:?}");
 }

@@ -86,13 +86,3 @@ async fn a_server_without_tls_is_refused() {
     let server = Server::needed(&[]).await;
     is_refused(&url(&server, &ca(authority.cert())), "does not support TLS").await;
 }
-
-#[test(multi_thread, server)]
-async fn a_file_without_a_certificate_is_refused_before_anything_is_sent() {
-    let authority = needs("openssl", Authority::new());
-    let issued = authority.issue("server", HERE);
-    let url = format!("postgres://u:canary@127.0.0.1:1/x?{}", ca(&issued.key));
-    let error = Postgres::connect(&url).await.map(drop).unwrap_err();
-    assert_eq!(error.kind(), ErrorKind::InvalidOptions);
-    assert!(error.to_string().contains("has no certificate in PEM"), "{error}");
-}
