@@ -107,30 +107,6 @@ mod tests {
     }
 
     #[test]
-    fn what_nobody_takes_is_given_back() {
-        let (leases, clock) = (Leases::default(), Clock::system());
-        let given = clock.now();
-        leases.give(7, 31, given);
-        leases.give(8, 31, given.plus(SPARE));
-        assert_eq!(leases.unused(given.plus(SPARE)), Some(vec![]));
-        assert_eq!(leases.unused(given.plus(SPARE + Duration::from_nanos(1))), Some(vec![7]));
-        assert_eq!(leases.all(), [8]);
-        assert_eq!(leases.unused(given.plus(SPARE)), None);
-        assert!(leases.give(9, 31, given), "nobody looks any more");
-    }
-
-    #[test]
-    fn where_one_had_ended_all_of_its_length_are_forgotten_and_no_others() {
-        let (leases, clock) = (Leases::default(), Clock::system());
-        let now = clock.now();
-        for (id, ttl) in [(7, 31), (8, 31), (9, 30)] {
-            leases.give(id, ttl, now);
-        }
-        leases.forget(31);
-        assert_eq!((leases.take(31, now), leases.take(30, now).map(|idle| idle.id)), (None, Some(9)));
-    }
-
-    #[test]
     fn what_is_known_of_leases_that_never_come_back_is_forgotten() {
         let (leases, clock) = (Leases::default(), Clock::system());
         let mut now = clock.now();

@@ -171,21 +171,6 @@ mod tests {
     use super::*;
 
     #[test]
-    fn each_entry_waits_for_the_last_that_excludes_it() {
-        let names = Names::new(&Namespace::default());
-        let key = LockKey::new("k").unwrap();
-        let entry = |(mode, create_revision)| {
-            let key = names.entry(&key, mode, OwnerId::random());
-            KeyValue { key, create_revision, ..KeyValue::default() }
-        };
-        let entries = [(Mode::Exclusive, 1), (Mode::Shared, 2), (Mode::Shared, 3), (Mode::Exclusive, 4)];
-        let base = KeyValue { value: b"1000".to_vec(), ..KeyValue::default() };
-        let line = Line::read("test", &names, vec![vec![base], entries.map(entry).to_vec()]).unwrap();
-        let before: Vec<_> = line.entries.iter().map(|entry| line.before(entry).map(|other| other.position)).collect();
-        assert_eq!(before, [None, Some(1), Some(1), Some(3)]);
-    }
-
-    #[test]
     fn a_store_with_more_revisions_than_the_clock_has_counted_goes_on_from_them() {
         assert_eq!(Base::at(10, 500).epoch(500), 1_000);
     }

@@ -218,28 +218,3 @@ async fn releases_that_go_together_are_not_asked_again_when_their_answer_is_lost
     };
     eventually("an answer was lost", answer_is_lost).await;
 }
-
-/// What a key had names for, it keeps until the history is compacted, and is slower by each.
-#[test(multi_thread, server)]
-async fn a_key_has_one_name_for_its_readers_and_one_for_its_writers() {
-    let cluster = Cluster::one(&[]).await;
-    let ours = Etcd::connect(&cluster.url()).await.unwrap();
-    let backend = ours.engine().backend();
-    let there_are =
-        async || cluster.control(&["get", "leasehold/leasehold/held/", "--prefix", "--keys-only"]).await.unwrap();
-    for mode in [Mode::Exclusive, Mode::Shared] {
-        let mut names = std::collections::BTreeSet::new();
-        for round in 0..4 {
-            let held = granted(backend, "k", mode, Duration::from_secs(60)).await;
-            if round == 1 {
-                // A second one has another name, and both are found.
-                let beside = granted(backend, "k", Mode::Shared, Duration::from_secs(60)).await;
-                let released = backend.release(&beside).await.unwrap();
-                assert_eq!(released == LeaseStatus::Held, mode == Mode::Shared);
-            }
-            names.insert(there_are().await);
-            assert_eq!(backend.release(&held).await.unwrap(), LeaseStatus::Held);
-        }
-        assert_eq!(names.len(), 1, "{names:?}");
-    }
-}

@@ -134,37 +134,3 @@ async fn without_a_majority_the_error_says_so_and_comes_in_time() {
     held.release().await.unwrap();
     take(&theirs, "held", TTL).await.release().await.unwrap();
 }
-
-#[test(multi_thread, server)]
-async fn an_error_names_the_server_once() {
-    let mut cluster = Cluster::one(&[]).await;
-    let [ours, _] = clients(&cluster.url()).await;
-    let server = format!("127.0.0.1:{}", cluster.ports()[0]);
-    let failed = async || ours.inspect(&key("k")).await.map(drop).unwrap_err().to_string();
-    cluster.alone().pause();
-    let silent = failed().await;
-    cluster.alone().resume();
-    cluster.member(0).kill();
-    eventually("the connection is given up", async || failed().await.contains("refused")).await;
-    let absent = failed().await;
-    for error in [&silent, &absent] {
-        assert_eq!(error.matches(&server).count(), 1, "{error}");
-    }
-}
-
-/// Where there are others, they are asked by then.
-#[test(multi_thread, server)]
-async fn a_single_server_may_answer_a_question_late() {
-    let cluster = Cluster::one(&[]).await;
-    let [ours, _] = clients(&cluster.url()).await;
-    let answered = async || {
-        cluster.alone().pause();
-        let resumes = async {
-            tokio::time::sleep(Duration::from_millis(1_700)).await;
-            cluster.alone().resume();
-        };
-        let name = key("k");
-        tokio::join!(ours.inspect(&name), resumes).0.is_ok()
-    };
-    eventually("it is answered", answered).await;
-}

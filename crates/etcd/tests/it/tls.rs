@@ -87,12 +87,3 @@ async fn a_server_that_is_not_trusted_keeps_nobody_from_the_others() {
         assert_eq!(error.kind(), ErrorKind::Unavailable, "the one that is down may come back: {error:?}");
     }
 }
-
-#[test(multi_thread, server)]
-async fn a_file_without_a_certificate_is_refused_before_anything_is_sent() {
-    let authority = needs("openssl", Authority::new());
-    let issued = authority.issue("server", HERE);
-    let error = Etcd::connect(&format!("etcds://127.0.0.1:1?{}", ca(&issued.key))).await.map(drop).unwrap_err();
-    assert_eq!(error.kind(), ErrorKind::InvalidOptions);
-    assert!(error.to_string().contains("has no certificate in PEM"), "{error}");
-}

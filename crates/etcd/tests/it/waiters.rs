@@ -106,16 +106,6 @@ async fn who_waits_behind_a_waiter_of_the_same_backend_is_told_when_that_gives_u
     assert_eq!(told, Notification::Freed);
 }
 
-#[test(multi_thread, server)]
-async fn a_subscription_is_not_told_of_what_was_released_before_it() {
-    let cluster = Cluster::one(&[]).await;
-    let [ours, theirs] = clients(&cluster.url()).await;
-    take(&theirs, "k", Duration::from_secs(600)).await.release().await.unwrap();
-    let mut subscription = ours.engine().backend().notifications().unwrap().subscribe(&key("k")).await.unwrap();
-    let told = tokio::time::timeout(Duration::from_secs(1), subscription.next()).await;
-    assert!(told.is_err(), "{told:?}");
-}
-
 /// A place in the line that an earlier request of the same claim wrote so late that this request did not see it yet.
 #[test(multi_thread, server)]
 async fn a_place_that_came_late_has_the_lease_that_its_waiter_is_told() {
