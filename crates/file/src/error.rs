@@ -69,11 +69,4 @@ mod tests {
         }
         assert_eq!(kind(&io::Error::other("no errno")), ErrorKind::Backend);
     }
-
-    #[test]
-    fn the_path_is_in_the_text_and_the_cause_behind_it() {
-        let error = failed("create", Path::new("/no/where"), Errno::ACCESS.into());
-        assert_eq!(error.to_string(), "open locks on file: refused by the store: cannot create /no/where");
-        assert!(std::error::Error::source(&error).unwrap().to_string().contains("ermission denied"));
-    }
 }

@@ -125,32 +125,6 @@ mod tests {
     }
 
     #[test]
-    fn what_is_written_is_read_until_one_byte_is_changed_at_the_release() {
-        let mut bytes = render(Some(COUNTER), "nightly", Some(&holder()));
-        bytes.extend_from_slice(b"rest of a longer line\n");
-        let content = Content::parse(&bytes).unwrap();
-        assert_eq!((content.counter, content.key), (Some(COUNTER), Some("nightly")));
-        assert_eq!(content.holder(), Some(holder()));
-        assert!(!content.is_unsettled());
-        let at = usize::try_from(holder_at("nightly")).unwrap();
-        assert_eq!(bytes[at], b'+');
-        bytes[at] = NOBODY;
-        let content = Content::parse(&bytes).unwrap();
-        assert_eq!(content.holder(), None);
-        assert!(!content.is_unsettled());
-    }
-
-    #[test]
-    fn empty_and_torn_files_are_ours_and_other_files_are_not() {
-        for torn in [&b""[..], b"lease", b"leasehold2 0000", &[0; 200], &render(None, "k", None)] {
-            assert_eq!(Content::parse(torn).unwrap().counter, None, "{torn:?}");
-        }
-        for foreign in [&b"my shopping list"[..], b"leasehold3 ", b"\xff\xff", b"\n"] {
-            assert_eq!(Content::parse(foreign), None, "{foreign:?}");
-        }
-    }
-
-    #[test]
     fn the_longest_file_fits() {
         let text = Some("\u{1}".repeat(1024).into());
         let longest = Record { label: text.clone(), reason: text, ..holder() };

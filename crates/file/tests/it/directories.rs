@@ -117,22 +117,6 @@ fn a_directory_that_cannot_be_made_is_an_error_with_path_and_cause() {
     assert_eq!(FileLocks::open("").map(drop).unwrap_err().kind(), ErrorKind::InvalidOptions);
 }
 
-/// As of cron jobs that start in one second, where the folder is not there yet.
-#[test]
-fn whoever_else_makes_the_directory_at_the_same_moment_nobody_is_refused() {
-    let directory = directory();
-    for round in 0..50 {
-        let root = directory.path().join(round.to_string()).join("a/b/c");
-        let begins = std::sync::Barrier::new(4);
-        let open = || {
-            begins.wait();
-            FileLocks::open(&root).map(drop)
-        };
-        let opened = std::thread::scope(|scope| [(); 4].map(|()| scope.spawn(open)).map(|one| one.join().unwrap()));
-        assert!(opened.iter().all(Result::is_ok), "{opened:?}");
-    }
-}
-
 #[test]
 async fn every_way_to_a_directory_leads_to_the_same_locks() {
     let directory = directory();

@@ -5,13 +5,9 @@ mod conformance;
 mod damage;
 mod directories;
 mod inspection;
-mod leader_example;
 mod processes;
 mod strangers;
 mod support;
 mod tokens;
 
-fn main() -> std::process::ExitCode {
-    leader_example::as_candidate()
-        .unwrap_or_else(|| leasehold_testkit::run(env!("CARGO_PKG_NAME"), Some(conformance::suite())))
-}
+leasehold_testkit::main!(conformance::suite());
