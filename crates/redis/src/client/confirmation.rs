@@ -27,9 +27,6 @@ impl Confirmation {
     }
 
     /// Checks the time.
-    ///
-    /// # Errors
-    /// [`InvalidOptions`](ErrorKind::InvalidOptions) when it is too short or too long.
     pub(crate) fn check(self) -> Result<()> {
         if (Duration::from_millis(1)..=Duration::from_secs(10)).contains(&self.within) {
             return Ok(());
@@ -38,12 +35,7 @@ impl Confirmation {
         Err(Error::new(ErrorKind::InvalidOptions, "connect").detail(why))
     }
 
-    /// Grants what enough replicas have of what this connection wrote under `name`, and gives back the rest: a fail-over
-    /// could forget it.
-    ///
-    /// # Errors
-    /// [`Unavailable`](ErrorKind::Unavailable) when it was given back, [`Indeterminate`](ErrorKind::Indeterminate) when
-    /// that failed too, so that the engine goes on giving it back.
+    /// See [`Store::confirm`](crate::Store::confirm).
     pub(crate) async fn confirm(
         self,
         connection: &Connection,
@@ -60,11 +52,7 @@ impl Confirmation {
         Err(give_back.await.map_or_else(unknown, |_| short))
     }
 
-    /// Counts those renewals that enough replicas have; `names` are the entries, in the same order. Each primary is asked
-    /// once for all of them.
-    ///
-    /// Those that fall short are [`Unavailable`](ErrorKind::Unavailable): the entry may live longer on the primary, but its
-    /// successor would not know.
+    /// See [`Store::confirm_renewals`](crate::Store::confirm_renewals).
     pub(crate) async fn confirm_renewals(
         self,
         within: Duration,
@@ -110,9 +98,6 @@ impl Connection {
     /// for `within`. Everything else on the connection waits as long.
     ///
     /// The same connection that wrote: on another, Redis counts what *that* one wrote, which is nothing.
-    ///
-    /// # Errors
-    /// As [`classify`](crate::classify) says.
     async fn wait_for_replicas(&self, node: Option<Server>, replicas: u32, within: Duration) -> Result<u64> {
         let words = [replicas.to_string(), within.as_millis().to_string()].map(Value::from).to_vec();
         let limit = within.saturating_add(self.command_timeout());

@@ -46,14 +46,7 @@ enum Route {
 }
 
 impl Connection {
-    /// Connects with the settings that locks need.
-    ///
-    /// # Errors
-    /// [`Unavailable`](ErrorKind::Unavailable) when nobody answers at that address, and
-    /// [`Backend`](ErrorKind::Backend) when the server does not let us in; both say what to check.
-    ///
-    /// # Cancel safety
-    /// Dropping the future leaves nothing behind.
+    /// Connects with the settings that locks need; see [`Store::connect`](crate::Store::connect).
     pub(crate) async fn open(endpoint: &Endpoint, command_timeout: Duration) -> Result<Self> {
         if let Some(client) = endpoint.client() {
             return Ok(Self::borrow(client.clone(), command_timeout));
@@ -76,10 +69,7 @@ impl Connection {
         Ok(Self::new(route, shown, secrets, command_timeout, Home::here()))
     }
 
-    /// Uses a client that somebody else made and will close.
-    ///
-    /// Its reconnection policy is the owner's business, and so is how it follows a fail-over or a Cluster that changes;
-    /// timeouts and the rule that no command is sent twice are ours.
+    /// Uses a client that somebody else made and will close; see [`Store::from_client`](crate::Store::from_client).
     pub(crate) fn borrow(client: Client, command_timeout: Duration) -> Self {
         let secrets = secrets::of(&client.client_config());
         let link = Link::borrow(client);
@@ -203,9 +193,6 @@ impl Connection {
     }
 
     /// The text under a name, if there is one.
-    ///
-    /// # Errors
-    /// As [`classify`](crate::classify) says.
     pub(crate) async fn get(&self, name: &str) -> Result<Option<String>> {
         let slot = Target::Slot(redis_keyslot(name.as_bytes()));
         let value = self.send("GET", vec![Value::from(name)], slot, self.command_timeout()).await?;

@@ -203,36 +203,7 @@ impl Drop for Place<'_> {
 
 #[cfg(test)]
 mod tests {
-    use fred::types::Builder;
-
     use super::*;
-
-    const LIMIT: Duration = Duration::from_secs(3);
-
-    /// Of a client that never connects.
-    fn borrowed(configure: impl FnOnce(&mut Builder)) -> Link {
-        let url = "redis-cluster://h:7000?node=i:7001";
-        let mut builder = Builder::from_config(Config::from_url(url).expect("a good URL"));
-        configure(&mut builder);
-        Link::borrow(builder.build().expect("a client"))
-    }
-
-    #[test]
-    fn a_command_is_tried_once_unless_the_client_itself_follows_redirections() {
-        let follows = borrowed(|_| {});
-        let stays = borrowed(|builder| {
-            builder.with_connection_config(|connection| connection.max_redirections = 0);
-        });
-        let one = Link::borrow(Client::default());
-        assert_eq!(one.shown(), "127.0.0.1:6379");
-        let node = Server::new("i", 7001);
-        for (link, attempts) in [(&follows, 4), (&stays, 1), (&one, 1)] {
-            let Options { max_attempts, fail_fast, timeout, cluster_node, .. } =
-                link.options(LIMIT, Some(node.clone()));
-            assert_eq!((max_attempts, fail_fast), (Some(attempts), attempts > 1));
-            assert_eq!((timeout, cluster_node), (Some(LIMIT), Some(node.clone())));
-        }
-    }
 
     #[test]
     fn only_so_many_commands_wait_for_their_answers() {

@@ -111,13 +111,4 @@ mod tests {
         assert!(!State(String::new()).writes_alone(true));
         assert_eq!((primary(1, "").primary(), State(String::new()).primary()), (None, None));
     }
-
-    #[test]
-    fn a_replica_takes_no_writes_unless_it_says_so() {
-        let replica = |more| State(format!("role:slave\r\nmaster_host:h\r\nmaster_port:7\r\n{more}"));
-        assert_eq!(replica("").primary().as_deref(), Some("h:7"));
-        assert!(!replica("").takes_writes() && !replica("slave_read_only:1\r\n").takes_writes());
-        assert!(replica("slave_read_only:0\r\n").takes_writes());
-        assert_eq!(State("role:slave".into()).primary().as_deref(), Some("?:?"));
-    }
 }

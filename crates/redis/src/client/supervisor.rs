@@ -177,29 +177,3 @@ async fn connect_again(client: &Client) -> Router {
         pause = (pause * 2).min(Duration::from_secs(2));
     }
 }
-
-#[cfg(test)]
-mod tests {
-    use leasehold_testkit::eventually;
-    use leasehold_testkit::redis::FakeRedis;
-
-    use super::*;
-    use crate::client::driver::{self, DEFAULT_COMMAND_TIMEOUT};
-    use crate::client::endpoint::Endpoint;
-
-    fn client(fake: &FakeRedis) -> Client {
-        let endpoint = Endpoint::parse(&fake.url()).expect("a good URL");
-        driver::builder(endpoint.config().clone(), DEFAULT_COMMAND_TIMEOUT).build().expect("a client")
-    }
-
-    #[tokio::test]
-    async fn a_client_is_down_until_it_has_connected_and_closing_ends_what_looks_after_it() {
-        // It does not say goodbye.
-        let fake = FakeRedis::start(|words| FakeRedis::greeting(words).unwrap_or_default()).await;
-        let supervisor = Supervisor::launch(&client(&fake));
-        assert!(supervisor.is_down());
-        eventually("it has connected", async || !supervisor.is_down()).await;
-        supervisor.close().await;
-        eventually("nobody looks after it", async || supervisor.task.0.is_finished()).await;
-    }
-}

@@ -49,15 +49,3 @@ fn finding(count: u64, service: &str) -> Finding {
     let service = service.escape_debug();
     Finding::warning("sentinels", text).cure(format!("SENTINEL MONITOR {service} PRIMARY_HOST PORT 2, on a third one"))
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn fewer_than_three_sentinels_are_told_in_their_number() {
-        assert!(finding(1, "main").text.starts_with("1 Sentinel watches: "));
-        assert!(finding(2, "main").text.starts_with("2 Sentinels watch: "));
-        assert_eq!(finding(3, "main").text, "3 Sentinels watch");
-    }
-}

@@ -29,27 +29,3 @@ impl Lease {
         if let Self::Ends(left) = self { Some(left) } else { None }
     }
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn only_numbers_that_lua_can_count_are_epochs() {
-        assert_eq!(read_epoch("9007199254740991"), Some((1 << 53) - 1));
-        for odd in ["9007199254740992", "18446744073709551616", "-1", "", "1.5", "x"] {
-            assert_eq!(read_epoch(odd), None, "{odd}");
-        }
-    }
-
-    #[test]
-    fn what_is_left_of_a_lease_is_a_time_or_the_lease_has_no_end() {
-        let left = Duration::from_millis(1500);
-        assert_eq!(Lease::read("1500").map(Lease::remaining), Some(Some(left)));
-        assert_eq!(Lease::read("-1"), Some(Lease::Endless));
-        assert_eq!(Lease::Endless.remaining(), None);
-        for odd in ["-2", "", "x"] {
-            assert_eq!(Lease::read(odd), None, "{odd}");
-        }
-    }
-}

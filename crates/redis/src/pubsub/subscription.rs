@@ -73,21 +73,6 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn only_so_many_early_grants_are_kept_and_odd_messages_are_none() {
-        let subscribers = with_inbox();
-        for number in 0..=KEPT {
-            subscribers.received("inbox", &granted(&lock(&number.to_string())));
-        }
-        let topic = lock("a");
-        for odd in ["", " ", &format!("x 7 {topic}"), "7", &granted(&topic).replace(" 7 ", " x ")] {
-            subscribers.received("inbox", odd);
-        }
-        assert_eq!(subscribers.early().len(), KEPT);
-        assert!(timeout(Duration::from_millis(20), subscribe(&subscribers, lock("0")).next()).await.is_err());
-        subscribe(&subscribers, lock("1")).next().await;
-    }
-
-    #[tokio::test]
     async fn nothing_is_kept_that_no_claim_of_ours_could_be_about() {
         let subscribers = with_inbox();
         let long = "x".repeat(1 << 20);
@@ -112,43 +97,6 @@ mod tests {
         let kept: usize = subscribers.early().iter().map(String::len).sum();
         assert_eq!(subscribers.early().len(), KEPT);
         assert!(kept < 64 * 1024, "{kept} bytes are kept");
-    }
-
-    #[tokio::test]
-    async fn a_message_that_is_not_believed_or_has_no_epoch_is_a_reason_to_ask() {
-        let doubtful = Arc::new(Subscribers::with_inbox("inbox".into(), Namespace::default(), "lock", false));
-        let trusted = with_inbox();
-        let (mut asks, mut waits) = (subscribe(&doubtful, lock("a")), subscribe(&trusted, lock("a")));
-        doubtful.received("inbox", &granted(&lock("a")));
-        trusted.received("inbox", &granted(&lock("a")).replace(" 7 ", " - "));
-        assert_eq!((asks.next().await, waits.next().await), (Notification::Freed, Notification::Freed));
-        trusted.received("inbox", &granted(&lock("a")).replace(" 7 ", " x "));
-        assert!(timeout(Duration::from_millis(20), waits.next()).await.is_err());
-    }
-
-    #[tokio::test]
-    async fn a_lock_that_was_taken_by_force_is_a_reason_to_ask_for_those_who_listen_and_is_not_kept() {
-        let subscribers = with_inbox();
-        let (mut holds, mut other) = (subscribe(&subscribers, lock("a")), subscribe(&subscribers, lock("b")));
-        for topic in ["", "a", &lock("a"), &lock("c")] {
-            subscribers.received("{leasehold:}:forced", topic);
-        }
-        assert_eq!(holds.next().await, Notification::Freed);
-        assert!(timeout(Duration::from_millis(20), other.next()).await.is_err());
-        assert!(subscribers.is_wanted("{leasehold:}:forced") && subscribers.early().is_empty());
-    }
-
-    #[tokio::test]
-    async fn the_inbox_is_told_only_while_messages_come_in_and_its_subscriptions_end_with_it() {
-        let subscribers = with_inbox();
-        let mut waits = subscribe(&subscribers, lock("a"));
-        assert_eq!(subscribers.inbox(), None);
-        subscribers.set_open(true);
-        assert_eq!(subscribers.inbox(), Some("inbox"));
-        assert!(subscribers.is_wanted("inbox") && !subscribers.is_wanted("other"));
-        assert_eq!(subscribers.channel_of(&lock("a")), "inbox");
-        subscribers.end();
-        assert_eq!((subscribers.inbox(), waits.next().await), (None, Notification::Ended));
     }
 
     fn with_inbox() -> Arc<Subscribers> {

@@ -83,10 +83,7 @@ mod tests {
     static RELEASE: ScriptFunction = ScriptFunction::for_many("release", 1, 1, 0, &[]);
     static CLAIM: ScriptFunction = ScriptFunction::for_many("claim", 1, 1, 1, &[]);
 
-    static FIRST: ScriptFunction = ScriptFunction::for_many("first", 1, 1, 0, &[]);
-
     static FUNCTIONS: [&ScriptFunction; 2] = [&RELEASE, &CLAIM];
-    static THREE: [&ScriptFunction; 3] = [&FIRST, &RELEASE, &CLAIM];
 
     fn request(function: &'static ScriptFunction, words: &str) -> Request {
         let arguments = words.split(' ').fold(ScriptArguments::default(), ScriptArguments::word);
@@ -114,36 +111,6 @@ mod tests {
         assert_eq!(in_order(&requests), expected);
         let requests = [request(&CLAIM, "a 1 ttl"), request(&CLAIM, "c 3 ttl")];
         assert_eq!(in_order(&requests), ["claim 1", "claim 3"]);
-    }
-
-    #[test]
-    fn calls_of_chains_that_came_one_after_the_other_are_grouped_all_the_same() {
-        let chain = |key| {
-            ["1", "2"].map(|n| [request(&CLAIM, &format!("{key} {n} ttl")), request(&RELEASE, &format!("{key} {n}"))])
-        };
-        let requests: Vec<_> = chain("a").into_iter().chain(chain("b")).flatten().collect();
-        let expected = ["claim 1", "claim 1", "release 1", "release 1", "claim 2", "claim 2", "release 2", "release 2"];
-        assert_eq!(in_order(&requests), expected);
-
-        let requests = [
-            request(&RELEASE, "a 1"),
-            request(&FIRST, "a 2"),
-            request(&RELEASE, "a 3"),
-            request(&CLAIM, "b 4 ttl"),
-            request(&RELEASE, "b 5"),
-        ];
-        let (_, sorted) = sorted(&ScriptFunctions::new(&THREE), &requests.iter().collect::<Vec<_>>());
-        let order: Vec<_> = sorted.iter().map(|request| request.arguments.get(1)).collect();
-        assert_eq!(order, ["1", "4", "2", "3", "5"]);
-    }
-
-    #[test]
-    fn a_function_takes_its_keys_and_its_arguments_and_the_keys_go_ahead() {
-        static TWO_KEYS: ScriptFunction = ScriptFunction::for_many("move", 2, 1, 3, &[]);
-        assert_eq!([5, 6, 7].map(|words| TWO_KEYS.takes(words)), [false, true, false]);
-        let (keys, arguments) = encode([request(&TWO_KEYS, "a b 1 x y z"), request(&TWO_KEYS, "c d 2 x y z")].iter());
-        let words: Vec<String> = arguments.iter().filter_map(Value::into_string).collect();
-        assert_eq!((keys, words.join(" ").as_str()), (4, "a b c d move 2 x y z 1 2"));
     }
 
     #[test]

@@ -33,11 +33,7 @@ impl GroupCommit {
         Self { commits: Commits::new(calls.clone(), enabled, &Turns::default()), calls }
     }
 
-    /// Loads the script into the server. Where the order of commands matters this comes first: a script that is sent
-    /// again with its source comes after what was sent behind it.
-    ///
-    /// # Errors
-    /// As `client::error::classify` says.
+    /// Loads the script into the server; see [`Store::load`](crate::Store::load).
     pub(crate) async fn load(&self) -> Result<()> {
         let Calls { connection, functions } = &self.calls;
         connection.evaluate(functions.script(), 0, [].into_iter(), connection.command_timeout()).await.map(drop)
@@ -45,13 +41,7 @@ impl GroupCommit {
 
     /// Runs one of the functions, within the command timeout or less, after a wait for what is in flight of a fraction of that.
     /// A function that is given less time than the command timeout, and misses it, fails alone: the
-    /// others of its batch go on for as long as they were given.
-    ///
-    /// # Errors
-    /// As `client::error::classify` says, each function its own.
-    ///
-    /// # Cancel safety
-    /// Dropping the future may or may not keep the function from being run. Others are not touched.
+    /// others of its batch go on for as long as they were given. See [`Store::run_function`](crate::Store::run_function).
     pub(crate) fn run(
         &self,
         function: &'static ScriptFunction,

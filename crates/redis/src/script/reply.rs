@@ -76,15 +76,6 @@ mod tests {
     }
 
     #[test]
-    fn each_lock_has_its_line() {
-        for reply in [bytes("held\n\ngone"), Reply(Value::from("held\n\ngone"))] {
-            assert_eq!(texts(&reply.lines(3)), ["held", "", "gone"]);
-        }
-        // The text of one lock may have more lines.
-        assert_eq!(texts(&bytes("refused a\nb").lines(1)), ["refused a\nb"]);
-    }
-
-    #[test]
     fn of_more_or_fewer_answers_than_locks_none_is_believed() {
         for count in [2, 4] {
             for answers in [bytes("a\nb\nc").lines(count), list(&["a", "b", "c"]).each_of(count)] {
@@ -95,12 +86,5 @@ mod tests {
         assert_eq!(texts(&list(&["a", "b"]).each_of(2)), ["a", "b"]);
         assert!(bytes("a").each_of(1)[0].words().is_empty());
         assert_eq!(texts(&list(&["a"]).lines(1)), [""]);
-    }
-
-    #[test]
-    fn what_the_server_refused_is_told_in_its_own_words() {
-        assert_eq!(bytes("granted 7 a b c").words(), ["granted", "7", "a b c"]);
-        assert_eq!(bytes("refused OOM too much").words(), ["refused", "OOM too much"]);
-        assert_eq!(list(&["held", "a b", "1"]).words(), ["held", "a b", "1"]);
     }
 }

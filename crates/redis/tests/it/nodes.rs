@@ -5,16 +5,16 @@ use std::ops::Range;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use leasehold_core::{Attempt, Clock, Cursor, ErrorKind, LeaseStatus, LockKey, Notifications, Result};
+use leasehold_core::{Attempt, ErrorKind, LeaseStatus, Result};
 use leasehold_redis::fred::interfaces::ClientLike;
 use leasehold_redis::fred::types::Builder;
 use leasehold_redis::fred::types::config::Config;
 use leasehold_redis::fred::util::redis_keyslot;
-use leasehold_redis::{ConnectionSettings, LOCK, ScriptArguments, Store};
+use leasehold_redis::{ConnectionSettings, LOCK, Store};
 use leasehold_testkit::redis::FakeRedis;
-use leasehold_testkit::{eventually, shown, test};
+use leasehold_testkit::test;
 
-use crate::stores::{self, ECHO, RELEASES, bulk, heard};
+use crate::stores::{self, RELEASES, bulk, heard};
 
 /// The last slot of each node, and its port, in order: what the nodes say.
 type Map = Arc<Mutex<Vec<(u16, u16)>>>;
@@ -26,8 +26,6 @@ struct Node {
     is_cut_off: bool,
     /// How many replicas confirm what is written on it.
     replicas: u16,
-    /// It has a slot of which it has some entries, and another node the rest.
-    tries: bool,
 }
 
 async fn node(map: &Map, says: Node) -> FakeRedis {
@@ -56,7 +54,6 @@ async fn node(map: &Map, says: Node) -> FakeRedis {
                 let slot = redis_keyslot(keys[0].as_bytes());
                 match serving(slot) {
                     port if port != own => format!("-MOVED {slot} 127.0.0.1:{port}\r\n"),
-                    _ if says.tries => "-TRYAGAIN Multiple keys request during rehashing of slot\r\n".to_owned(),
                     _ => format!("*2\r\n{}{}", bulk("heard"), bulk(&own.to_string())),
                 }
             }
@@ -66,7 +63,6 @@ async fn node(map: &Map, says: Node) -> FakeRedis {
                 format!("*2\r\n{}*1\r\n{name}", bulk(next))
             }
             ["WAIT", ..] => format!(":{}\r\n", says.replicas),
-            ["SUBSCRIBE", channel] => format!("*3\r\n{}{}:1\r\n", bulk("subscribe"), bulk(channel)),
             _ => return FakeRedis::greeting(words).unwrap_or_else(|| "-ERR unknown\r\n".into()),
         };
         answer.into()
@@ -113,69 +109,6 @@ fn keys() -> [String; 3] {
 }
 
 #[test]
-async fn each_key_goes_straight_to_the_node_that_serves_its_slot() {
-    let (_, nodes) = cluster().await;
-    let store = open(&[&nodes[1]]).await.unwrap();
-    for number in 0..50 {
-        let key = format!("k{number}");
-        let slot = redis_keyslot(key.as_bytes());
-        let expected = &nodes[usize::from(slot > 5460) + usize::from(slot > 10922)];
-        assert_eq!(asked(&store, &key).await.unwrap(), expected.port(), "{key}");
-    }
-    assert_eq!(nodes.iter().map(scripts).sum::<usize>(), 50);
-    // One key in each script.
-    let locks = |range: Range<usize>| range.fold(ScriptArguments::default(), ScriptArguments::text);
-    assert_eq!(store.run_for_each(&ECHO, 5, &locks, None).await.len(), 5);
-    assert_eq!(nodes.iter().map(scripts).sum::<usize>(), 55);
-    assert!(format!("{store:?}").contains("connected: true"), "{store:?}");
-    store.close().await;
-    assert_eq!(asked(&store, "k").await.unwrap_err().kind(), ErrorKind::Closed);
-}
-
-#[test]
-async fn all_nodes_are_listed_one_after_the_other() {
-    let (_, nodes) = cluster().await;
-    let store = open(&[&nodes[0]]).await.unwrap();
-    let (mut found, mut after) = (BTreeSet::new(), None);
-    for _ in 0..20 {
-        let (page, next) = store.keys(LOCK, "", after.as_ref()).await.unwrap();
-        assert_eq!(page.len(), 1, "a page ends where something was found");
-        found.extend(page.iter().map(ToString::to_string));
-        after = next;
-        if after.is_none() {
-            break;
-        }
-    }
-    let expected = nodes.iter().flat_map(|node| ["0", "7"].map(|place| format!("{} {place}", node.port())));
-    assert_eq!((found, after), (expected.collect(), None));
-    // A place on a node that is gone: from the beginning of the next one.
-    let (page, _) = store.keys(LOCK, "", Some(&Cursor("1 7 1".into()))).await.unwrap();
-    assert!(page[0].as_str().ends_with(" 0"), "{page:?}");
-}
-
-#[test]
-async fn a_slot_that_has_moved_is_followed_once_and_then_known() {
-    let (map, nodes) = cluster().await;
-    let store = open(&[&nodes[0], &nodes[1]]).await.unwrap();
-    let [first, _, last] = keys();
-    assert_eq!(asked(&store, &last).await.unwrap(), nodes[2].port());
-    // All of it to the second node.
-    map.lock().unwrap()[2].1 = nodes[1].port();
-    for _ in 0..3 {
-        assert_eq!(asked(&store, &last).await.unwrap(), nodes[1].port());
-    }
-    assert_eq!(scripts(&nodes[2]), 2, "it was asked once more, and said where to go");
-    assert_eq!(asked(&store, &first).await.unwrap(), nodes[0].port());
-    // To a node that nobody knew.
-    let newcomer = node(&map, Node::default()).await;
-    map.lock().unwrap()[0].1 = newcomer.port();
-    eventually("it is found", async || asked(&store, &first).await.is_ok_and(|port| port == newcomer.port())).await;
-    let before = scripts(&nodes[0]);
-    assert_eq!(asked(&store, &first).await.unwrap(), newcomer.port());
-    assert_eq!(scripts(&nodes[0]), before);
-}
-
-#[test]
 async fn the_map_of_a_node_that_is_cut_off_is_not_believed_while_another_sees_all() {
     let (map, nodes) = cluster().await;
     let alone = node(&map, Node { is_cut_off: true, ..Node::default() }).await;
@@ -190,26 +123,6 @@ async fn the_map_of_a_node_that_is_cut_off_is_not_believed_while_another_sees_al
         assert_eq!(asked(&store, &second).await.unwrap(), nodes[1].port());
     }
     assert_eq!(scripts(&alone), 0);
-}
-
-#[test]
-async fn a_slot_of_which_two_nodes_have_a_part_is_asked_for_again_for_half_of_the_time() {
-    let map = Map::default();
-    let torn = node(&map, Node { tries: true, ..Node::default() }).await;
-    *map.lock().unwrap() = vec![(16383, torn.port())];
-    let limit = Duration::from_millis(600);
-    let settings = ConnectionSettings { command_timeout: limit, ..ConnectionSettings::default() };
-    let store = open_with(&[&torn], &settings).await.unwrap();
-    let clock = Clock::system();
-    let began = clock.now();
-    let error = asked(&store, "k").await.unwrap_err();
-    let took = clock.now().since(began);
-    assert_eq!(error.kind(), ErrorKind::Unavailable, "{error}");
-    assert!(shown(&error).contains("on the way to another node"), "{}", shown(&error));
-    assert!(took >= limit / 2, "{took:?}");
-    // Every 20 ms, and no more often.
-    let times = scripts(&torn);
-    assert!(times >= 2 && times <= 2 + usize::try_from(took.as_millis() / 20).unwrap(), "{times}");
 }
 
 #[test]
@@ -261,19 +174,6 @@ async fn a_client_of_the_callers_that_looks_after_a_cluster_is_asked_for_all_nod
     map.lock().unwrap()[1].1 = one.port();
     assert_eq!(asked(&store, &last).await.unwrap(), one.port());
     client.quit().await.unwrap();
-}
-
-#[test]
-async fn notifications_come_from_any_node() {
-    let (_, nodes) = cluster().await;
-    let key = LockKey::new("k").unwrap();
-    let store = open(&[&nodes[0]]).await.unwrap();
-    for number in 0..3 {
-        asked(&store, &keys()[number]).await.unwrap();
-    }
-    drop(store.subscribe(&key).await.unwrap());
-    let heard = nodes.iter().filter(|node| node.received().iter().any(|words| words[0] == "SUBSCRIBE")).count();
-    assert_eq!(heard, 1);
 }
 
 #[test]

@@ -8,7 +8,7 @@ use std::time::Duration;
 use leasehold_core::{ErrorKind, LockKey, Notifications};
 use leasehold_redis::{Endpoint, Source};
 use leasehold_testkit::redis::Server;
-use leasehold_testkit::{Authority, Issued, eventually, needs, shown, test};
+use leasehold_testkit::{Authority, Issued, needs, shown, test};
 use tokio::io::AsyncReadExt;
 use tokio::net::TcpListener;
 use tokio::time::timeout;
@@ -66,30 +66,6 @@ async fn a_certificate_of_somebody_else_or_for_another_name_is_refused() {
     let told = server.calls("auth").await;
     is_refused(&url(port, &[("cacert", authority.cert())]), "NotValidForName").await;
     assert_eq!(server.calls("auth").await, told + 1, "somebody else than this test told a password");
-}
-
-#[test]
-async fn a_certificate_that_is_exchanged_for_one_that_is_not_trusted_is_told_until_it_is_right_again() {
-    let (server, authority, issued) = needs("redis-server", server().await);
-    let stranger = Authority::new().unwrap();
-    let theirs = stranger.issue("server", HERE);
-    let port = needs("redis-server with TLS", server.serve_tls(authority.files(&issued), "no").await);
-    let connection = open(&url(port, &[("cacert", authority.cert())])).await.unwrap();
-    let ask = async || heard(&connection, "k").await;
-    ask().await.unwrap();
-    let show = async |issued: &Issued| {
-        let (cert, key) = (issued.cert.to_str().unwrap(), issued.key.to_str().unwrap());
-        let exchange = ["CONFIG", "SET", "tls-cert-file", cert, "tls-key-file", key];
-        assert_eq!(server.ask(&exchange).await.text(), "OK");
-        server.ask(&["CLIENT", "KILL", "TYPE", "normal"]).await;
-    };
-    show(&theirs).await;
-    eventually("it is refused", async || ask().await.is_err_and(|error| !error.is_transient())).await;
-    let error = ask().await.unwrap_err();
-    assert_eq!(error.kind(), ErrorKind::Backend);
-    assert!(error.to_string().contains("lost") && error.to_string().contains("check the certificate"), "{error}");
-    show(&issued).await;
-    eventually("it works again", async || ask().await.is_ok()).await;
 }
 
 #[test]
