@@ -37,21 +37,6 @@ async fn where_no_place_counts_one_subscribed_waiter_is_granted_the_key_and_no_o
 }
 
 #[test]
-async fn where_no_place_counts_the_first_to_ask_does_not_overtake_those_that_ask_right_after() -> Result<()> {
-    let server = needs("redis-server", Server::start(&[]).await);
-    let store = listening(&server).await?;
-    let holder = holds(&store).await?;
-    let (first, second) = (takes_a_place(&store).await?, takes_a_place(&store).await?);
-    forgets_to_ask(&server).await;
-    assert!(matches!(store.try_acquire(&second).await?, Attempt::Queued { .. }));
-    assert_eq!(leaves(&store, &holder).await?, LeaseStatus::Held);
-    assert!(has_it(&server, &first).await);
-    assert_eq!(leaves(&store, &first).await?, LeaseStatus::Held);
-    assert!(has_it(&server, &second).await);
-    Ok(())
-}
-
-#[test]
 async fn where_no_place_counts_a_waiter_that_may_not_be_subscribed_is_not_granted_the_key() -> Result<()> {
     let server = needs("redis-server", Server::start(&[]).await);
     let store = listening(&server).await?;
@@ -63,30 +48,6 @@ async fn where_no_place_counts_a_waiter_that_may_not_be_subscribed_is_not_grante
         assert_eq!(leaves(&store, &holder).await?, LeaseStatus::Held);
         assert_eq!(server.ask(&["EXISTS", LOCK, LINE]).await.number(), 0, "{inbox}");
     }
-    Ok(())
-}
-
-#[test]
-async fn a_queue_is_as_long_as_its_waiters_however_many_leave_it() -> Result<()> {
-    const LEAVE: u64 = 1500;
-    let server = needs("redis-server", Server::start(&[]).await);
-    let store = listening(&server).await?;
-    let holder = holds(&store).await?;
-    let patient = takes_a_place(&store).await?;
-    for _ in 0..LEAVE / 2 {
-        let two = [takes_a_place(&store).await?, takes_a_place(&store).await?];
-        for claim in &two {
-            assert_eq!(leaves(&store, claim).await?, LeaseStatus::NotHeld);
-        }
-    }
-    assert_eq!(server.ask(&["HLEN", LINE]).await.number(), 5, "the ends, two times and a place");
-    let (walked, last) = (server.calls("hget").await, takes_a_place(&store).await?);
-    assert!(matches!(store.try_acquire(&patient).await?, Attempt::Queued { .. }));
-    assert_eq!(leaves(&store, &holder).await?, LeaseStatus::Held);
-    assert!(has_it(&server, &patient).await);
-    assert_eq!(leaves(&store, &patient).await?, LeaseStatus::Held);
-    assert!(has_it(&server, &last).await);
-    assert!(server.calls("hget").await - walked < 20);
     Ok(())
 }
 

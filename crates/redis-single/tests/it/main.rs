@@ -2,7 +2,6 @@
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 mod admin;
-mod blocking;
 mod cluster;
 mod conformance;
 mod driver;

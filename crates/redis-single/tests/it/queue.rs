@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use leasehold_core::{Backend, LeaseStatus};
+use leasehold_core::LeaseStatus;
 use leasehold_redis_single::{Capability, LockOptions, Locker, LockerExt, RedisSingle, Result};
 use leasehold_testkit::redis::{Answer, Server};
 use leasehold_testkit::{eventually, needs, test};
@@ -57,29 +57,6 @@ async fn a_key_that_goes_round_costs_two_commands_an_acquisition_and_all_have_it
     let squares: u64 = counts.iter().map(|count| count * count).sum();
     assert!(total * total * 100 >= 99 * CLIENTS * squares, "{counts:?}");
     assert_eq!(server.ask(&["KEYS", "*"]).await, Answer::List(vec![Answer::Text(FENCE.into())]));
-    Ok(())
-}
-
-#[test]
-async fn waiters_whose_processes_are_gone_are_passed_over_at_once() -> Result<()> {
-    let server = needs("redis-server", Server::start(&[]).await);
-    let (here, alive) = (listening(&server).await?, listening(&server).await?);
-    for one_lives in [true, false] {
-        let holder = holds(&here).await?;
-        for _ in 0..2 {
-            let dead = listening(&server).await?;
-            takes_a_place(&dead).await?;
-            dead.close().await;
-        }
-        let next = if one_lives { takes_a_place(&alive).await? } else { holder.clone() };
-        eventually("the server has noticed", async || server.clients().await == 4).await;
-        let published = server.calls("publish").await;
-        assert_eq!(leaves(&here, &holder).await?, LeaseStatus::Held);
-        assert_eq!(has_it(&server, &next).await, one_lives);
-        assert_eq!(server.ask(&["EXISTS", LOCK]).await.number(), i64::from(one_lives));
-        assert_eq!(server.calls("publish").await - published, 1, "a grant that nobody has was told");
-        leaves(&alive, &next).await?;
-    }
     Ok(())
 }
 
