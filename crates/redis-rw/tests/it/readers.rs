@@ -187,41 +187,6 @@ async fn all_wait_in_one_line_and_readers_next_to_each_other_read_together() -> 
 }
 
 #[test]
-async fn a_writer_becomes_a_reader_without_a_gap_and_with_a_larger_token() -> Result<()> {
-    let server = server().await;
-    let store = store(&server).await?;
-    for counter_is_lost in [false, true] {
-        let (first, beside, next, behind) = (writer(), reader(), writer(), reader());
-        let epoch = granted(&store, &first).await?;
-        for waiting in [&beside, &next, &behind] {
-            queued(&store, waiting).await?;
-        }
-        if counter_is_lost {
-            server.ask(&["DEL", FENCE]).await;
-        }
-        let reads_on = reader();
-        let Attempt::Granted { epoch: Some(downgraded) } =
-            store.downgrade(&first.grant(Some(epoch)), &reads_on).await?
-        else {
-            panic!("it is the writer");
-        };
-        assert!(downgraded > epoch);
-        assert_eq!(
-            holding(&server, &[&first, &reads_on, &beside, &next, &behind]).await,
-            [false, true, true, false, false]
-        );
-        // The writer is over.
-        assert_eq!(store.release(&first.grant(Some(epoch))).await?, LeaseStatus::NotHeld);
-        let again = store.downgrade(&first.grant(Some(epoch)), &reader()).await?;
-        assert_eq!(again, Attempt::Busy { retry_in: None });
-        for reader in [&reads_on, &beside, &next, &behind] {
-            release(&store, reader).await?;
-        }
-    }
-    Ok(())
-}
-
-#[test]
 async fn a_downgrade_has_a_number_also_where_the_counter_is_as_far_ahead_as_it_may_be() -> Result<()> {
     let server = server().await;
     let store = store(&server).await?;
