@@ -35,20 +35,6 @@ async fn counted(server: &Server) -> i64 {
 }
 
 #[test]
-async fn sessions_share_one_connection() -> Result<()> {
-    let server = needs("redis-server", Server::start(&[]).await);
-    let locks = RedisReentrant::connect(&server.url()).await?;
-    let (here, there) = (locks.session(), locks.session());
-    let guard = here.lock("k").await?;
-    let waiting = tokio::spawn(async move { there.lock("k").await });
-    drop(guard);
-    assert_eq!(waiting.await.unwrap()?.release().await?, ReleaseOutcome::Released);
-    // The second connection is that for the signals.
-    assert!(server.clients().await <= 2);
-    Ok(())
-}
-
-#[test]
 async fn bad_ids_are_refused() -> Result<()> {
     let server = needs("redis-server", Server::start(&[]).await);
     let locks = RedisReentrant::connect(&server.url()).await?;
