@@ -275,16 +275,4 @@ mod tests {
         assert!(view(&[ours(10), ours(10), None, None], 1).holder(3).is_some());
         assert_eq!(view(&[None, None, None], 2).holder(3), None);
     }
-
-    #[test]
-    fn a_position_in_a_listing_survives_its_text() {
-        let on_the_way =
-            ListPosition { done: vec![(0, 17), (2, 18)], node: 3, began: 19, cursor: Some(Cursor(" 17".into())) };
-        for position in [ListPosition::default(), on_the_way] {
-            assert_eq!(ListPosition::read(&position.to_cursor()).unwrap(), position);
-        }
-        for odd in ["", "/", "x/1@0/", "0.1/1@0/", "0@0/y/", "0@0", "/1/"] {
-            assert!(ListPosition::read(&Cursor(odd.into())).is_err(), "{odd}");
-        }
-    }
 }

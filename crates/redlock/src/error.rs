@@ -128,19 +128,4 @@ mod tests {
         let source = std::error::Error::source(&error).unwrap().downcast_ref::<QuorumNotReached>().unwrap();
         assert_eq!((source.answered, source.needed, source.failures.len()), (2, 3, 3));
     }
-
-    #[test]
-    fn a_request_that_may_have_been_done_differs_from_one_that_was_not() {
-        for (kind, maybe_done, refused) in [
-            (ErrorKind::Indeterminate, true, false),
-            (ErrorKind::Unavailable, false, false),
-            (ErrorKind::Backend, false, true),
-            (ErrorKind::Closed, false, true),
-        ] {
-            let failure = Failure::from(Error::new(kind, "ask Redis").detail("why"));
-            assert_eq!(failure.maybe_done, maybe_done, "{kind:?}");
-            assert_eq!(failure.is_refused(), refused, "{kind:?}");
-            assert!(!failure.condition.to_string().starts_with("ask Redis"), "{failure:?}");
-        }
-    }
 }

@@ -118,15 +118,6 @@ mod tests {
     }
 
     #[test]
-    fn an_even_number_of_nodes_or_fewer_than_three_is_an_error() {
-        for (nodes, health) in
-            [(1, Health::Error), (2, Health::Error), (3, Health::Well), (4, Health::Error), (5, Health::Well)]
-        {
-            assert_eq!(count(nodes).health, health, "{nodes}");
-        }
-    }
-
-    #[test]
     fn one_run_under_two_addresses_is_one_server_and_unknown_ones_are_not() {
         let found = same_servers(&[node("a", "1", 0, 0), node("b", "2", 0, 0), node("c", "1", 0, 0)]);
         assert!(found.len() == 1 && found[0].text.starts_with("c is the same server as a"), "{found:?}");

@@ -205,25 +205,3 @@ fn same_server(markers: &[Option<Marker>]) -> Option<(usize, usize)> {
         other.map(|(other, _)| (*one, *other))
     })
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn marker(incarnation: &str, run: &str) -> Marker {
-        Marker { phase: Phase::Up, incarnation: incarnation.into(), run: run.into(), clock: 0 }
-    }
-
-    #[test]
-    fn servers_are_the_same_by_run_id_or_by_marker_and_unknown_is_not_the_same() {
-        for (markers, expected) in [
-            ([marker("a", "1"), marker("b", "2"), marker("c", "3")], None),
-            ([marker("a", "1"), marker("b", "2"), marker("c", "1")], Some((0, 2))),
-            ([marker("a", ""), marker("b", ""), marker("b", "")], Some((1, 2))),
-            ([marker("a", ""), marker("", ""), marker("", "")], None),
-        ] {
-            let markers = markers.map(Some);
-            assert_eq!(same_server(&markers), expected, "{markers:?}");
-        }
-    }
-}

@@ -104,25 +104,6 @@ mod tests {
     }
 
     #[test]
-    fn a_majority_that_took_the_proposal_makes_it_the_number() {
-        let taken = told(NOW, 7, Some(NOW - 1));
-        assert_eq!(decide(5, &[taken, told(NOW, NOW, None), taken, taken]), Decision::Won(NOW - 1));
-        assert_eq!(decide(5, &[taken, told(NOW, 7, None), taken]), Decision::Write { number: NOW - 1, ahead: 0 });
-        let again = told(NOW, 7, Some(NOW));
-        assert_eq!(decide(5, &[again, taken, taken, again, taken]), Decision::Won(NOW - 1));
-    }
-
-    #[test]
-    fn the_number_of_two_rounds_is_above_what_a_majority_had_and_at_the_clock() {
-        let write = |number| Decision::Write { number, ahead: 0 };
-        let [low, at, high] = [NOW - 50, NOW, NOW + 48_000].map(|floor| told(NOW + 1, floor, None));
-        assert_eq!(decide(3, &[low, low]), write(NOW + 1));
-        assert_eq!(decide(3, &[low, at]), write(NOW + 1));
-        // One whose counter is ahead is outvoted, where there are others.
-        assert_eq!(decide(3, &[low, high, at]), write(NOW + 1));
-    }
-
-    #[test]
     fn a_number_ahead_of_the_clocks_comes_soon_and_after_clocks_were_set_back_at_once() {
         let at = |floor| told(NOW, floor, None);
         assert_eq!(decide(3, &[at(NOW), at(7)]), Decision::Early);

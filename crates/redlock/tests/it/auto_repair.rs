@@ -3,12 +3,12 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use leasehold_redlock::{Admin, NodeCondition, Redlock};
+use leasehold_redlock::{NodeCondition, Redlock};
 use leasehold_testkit::{eventually, needs, test};
 use metrics::{Counter, Gauge, Histogram, Key, KeyName, Metadata, Recorder, SharedString, Unit};
-use tokio::time::{sleep, timeout};
+use tokio::time::sleep;
 
-use crate::bench::{AMPLE, Nodes, acquire, conditions, cycle, fence, patient, token};
+use crate::bench::{Nodes, acquire, conditions, cycle, fence, patient};
 
 /// A recorder that knows one gauge, of one node.
 struct HasVote {
@@ -99,22 +99,4 @@ async fn of_several_who_repair_a_node_one_does_and_the_others_wait() {
         assert!(states.iter().all(|state| state.condition == NodeCondition::Serving), "{states:?}");
     }
     drop(guard);
-}
-
-#[test]
-async fn a_repair_that_was_left_is_done_by_the_next() {
-    let nodes = needs("redis-server", Nodes::start(3).await);
-    let locks = nodes.redlock().await;
-    let guard = acquire(&locks, "k", &patient().renew(false)).await.unwrap().unwrap();
-    nodes.0[0].ask(&["FLUSHALL"]).await;
-    let begun = async || nodes.0[0].ask(&["GET", "{leasehold:}:node"]).await.text().starts_with("2 healing ");
-    tokio::select! {
-        done = locks.repair() => panic!("a lock is held for minutes: {done:?}"),
-        () = eventually("it has begun", begun) => {}
-    }
-    let before = token(&guard);
-    locks.force_release(guard.key()).await.unwrap();
-    timeout(AMPLE, locks.repair()).await.expect("it ends").unwrap();
-    all_serve(&locks).await;
-    assert!(before < cycle(&locks, "k").await);
 }

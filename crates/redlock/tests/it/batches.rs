@@ -40,7 +40,6 @@ async fn a_cycle_of_many_costs_a_node_few_calls() {
     all_cycle().await;
     let cycles = u64::try_from(TASKS * CYCLES).unwrap();
     let calls = calls(&nodes.0[0]).await - before;
-    println!("{} hundredths of a call a cycle", calls * 100 / cycles);
     assert!(calls <= 5 * cycles, "{calls} calls for {cycles} cycles");
 }
 

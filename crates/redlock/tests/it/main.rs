@@ -5,7 +5,6 @@ mod attach;
 mod auto_repair;
 mod batches;
 mod bench;
-mod clocks;
 mod closing;
 mod conformance;
 mod contenders;
@@ -18,8 +17,6 @@ mod listing;
 mod nodes;
 mod shut_out;
 mod silence;
-#[cfg(feature = "tls-rustls")]
-mod tls;
 mod tokens;
 
 leasehold_testkit::main!(conformance::suite());
