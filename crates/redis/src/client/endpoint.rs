@@ -5,7 +5,7 @@ use fred::interfaces::ClientLike;
 use fred::types::config::{ClusterDiscoveryPolicy, Config, Server, ServerConfig};
 use leasehold_core::{Result, Secrets};
 use percent_encoding::percent_decode_str;
-use url::{Host, Url};
+use url::{Host, ParseError, Url};
 
 use crate::client::invalid_url::{READING, invalid};
 use crate::client::tls::{self, Files};
@@ -78,7 +78,13 @@ impl Endpoint {
     /// Also what TLS takes, if it is asked for.
     fn read(url: &str) -> Result<(Self, Option<Files>)> {
         Secrets::check_encoded(url, READING)?;
-        let url = Url::parse(url).map_err(|wrong| invalid(format!("the URL cannot be read: {wrong}")))?;
+        let url = Url::parse(url).map_err(|wrong| {
+            let why = match wrong {
+                ParseError::RelativeUrlWithoutBase => "a server's begins with redis:// or rediss://".to_owned(),
+                _ => wrong.to_string(),
+            };
+            invalid(format!("the URL cannot be read: {why}"))
+        })?;
         if url.fragment().is_some() {
             return Err(invalid("the URL has a `#`; in a password it is written %23"));
         }

@@ -103,7 +103,8 @@ async fn look(connection: &Connection, pattern: &str, form: Form) -> Result<(usi
 fn is_foreign(form: Form, kind: &str, left: &str, begins: &str) -> Option<Foreign> {
     /// Deleting a lock that is held, or a counter, would let two hold one key, or give tokens again.
     const APART: &str = "name a namespace of its own in the URL of each backend: ?namespace=NAME";
-    let closed = |what: &str| format!("{what}, so that nobody can lock its key");
+    let keys = if matches!(form, Form::Counter(_)) { "the keys that it counts" } else { "its key" };
+    let closed = |what: &str| format!("{what}, so that nobody can lock {keys}");
     let wanted = match form {
         Form::Hash(_) | Form::Queue => "hash",
         Form::SortedSet => "zset",
