@@ -91,31 +91,31 @@ pub(super) const MUTANTS: &[Mutant] = mutants! {
         "*namespace == self.namespace" => "namespace.starts_with(&*self.namespace)";
     "memory": "a release by force is not told as such" in REFERENCE,
         "self.forced.extend_from_slice(&ended);" => "";
-    "memory": "a renewal counts from when its answer came" in "crates/core/src/engine/state/renewals.rs",
+    "memory" by "alone": "a renewal counts from when its answer came" in "crates/core/src/engine/state/renewals.rs",
         "lease.renewed(sent_at);" => "{ let _ = sent_at; lease.renewed(step.now); }";
-    "memory": "a deadline counts from when the grant came" in CLAIM,
+    "memory" by "alone": "a deadline counts from when the grant came" in CLAIM,
         "step.ended(claim.member);" => "step.ended(claim.member); claim.sent_at = step.now;";
-    "memory": "a waiter for a permit waits for one slot" in SEMAPHORE,
+    "memory" by "permits": "a waiter for a permit waits for one slot" in SEMAPHORE,
         "slots.iter().map(|slot| self.locker.acquire(slot, options)).collect()" => "slots.iter().take(1).map(|slot| self.locker.acquire(slot, options)).collect()";
-    "memory": "a semaphore has a permit too many" in SEMAPHORE,
+    "memory" by "permits": "a semaphore has a permit too many" in SEMAPHORE,
         "(0..permits).map(|slot|" => "(0..=permits).map(|slot|";
-    "memory": "those who want several permits gather them at the same time" in SEMAPHORE,
+    "memory" by "permits": "those who want several permits gather them at the same time" in SEMAPHORE,
         "LockKey::new(format!(\"{}{MANY}\", key.as_str()))?" => "LockKey::new(format!(\"{}{MANY}{}\", key.as_str(), position(1 << 16)))?";
-    "memory": "a store that fails is a semaphore without permits" in SEMAPHORE,
+    "memory" by "permits": "a store that fails is a semaphore without permits" in SEMAPHORE,
         "silent.map_or(Ok(None), Err)" => "Ok(silent.and(None))";
-    "memory": "work goes on although another may lead" in ELECTION,
+    "memory" by "elections": "work goes on although another may lead" in ELECTION,
         "_ = leadership.lost() => Ended::Lost," => "_ = pending::<LossReason>() => Ended::Lost,";
-    "memory": "a candidate that shuts down keeps the lead" in ELECTION,
+    "memory" by "elections": "a candidate that shuts down keeps the lead" in ELECTION,
         "let _ = leadership.resign().await;\n                    return Ok(None);" => "std::mem::forget(leadership);\n                    return Ok(None);";
     "memory" by "elections": "a candidate that shuts down says so before it has resigned" in ELECTION,
         "let _ = leadership.resign().await;\n                    return Ok(None);" => "drop(leadership.resign());\n                    return Ok(None);";
     "memory" by "permits": "each of several permits is waited for as long as all of them" in "crates/core/src/patience.rs",
         "limit.saturating_sub(self.clock.now().since(self.since))" => "limit.saturating_sub(self.since.since(self.clock.now()))";
-    "memory": "an observer tells of no change" in ELECTION,
+    "memory" by "elections": "an observer tells of no change" in ELECTION,
         "matches!(&told, Observed::Leader(before) if *before == leader)" => "matches!(&told, Observed::Leader(_))";
     "memory" by "lib": "a notification counts whatever epoch it has" in "crates/core/src/engine/state/pending.rs",
         "position.may_have_become(epoch) && now" => "(position.may_have_become(epoch) || true) && now";
-    "memory": "attempts on a store that is down do not back off" in "crates/core/src/engine/state/backoff.rs",
+    "memory" by "alone": "attempts on a store that is down do not back off" in "crates/core/src/engine/state/backoff.rs",
         "self.step = (self.step * 2).min(self.longest);" => "";
 
     "file": "nobody excludes anybody" in "crates/file/src/acquire.rs",

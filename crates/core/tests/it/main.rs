@@ -1,6 +1,7 @@
 //! The tests of this crate that use it from outside, and the conformance suite.
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
+mod alone;
 mod conformance;
 mod connecting;
 mod convenience;

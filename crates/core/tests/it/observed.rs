@@ -111,21 +111,26 @@ fn each_guard_is_counted_once_however_it_ends() {
 }
 
 #[test]
-fn every_metric_that_is_used_is_described() {
+fn every_metric_has_its_name_and_is_described() {
     let seen = recorded(async |_, locks| {
         describe_metrics();
         let held = locks.lock("k").await.unwrap();
         let (next, released) = tokio::join!(locks.lock("k"), async { held.release().await });
         released.unwrap();
-        next.unwrap().renew().await.unwrap();
+        let next = next.unwrap();
+        next.renew().await.unwrap();
+        locks.contender().force_release(next.key()).await.unwrap();
+        next.renew().await.unwrap_err();
     });
     let text = seen.0.render();
     let names = |of: &str| {
         let lines = text.lines().filter_map(|line| line.strip_prefix(of)?.split(' ').next());
         lines.collect::<BTreeSet<_>>()
     };
+    let all = "acquire_wait_seconds contended_total guards hold_seconds losses_total queue_length renewals_total";
+    let all: BTreeSet<_> = all.split(' ').map(|name| format!("leasehold_{name}")).collect();
     let used = names("# TYPE ");
-    assert!(used.len() >= 5 && used.is_subset(&names("# HELP ")), "{text}");
+    assert!(all.iter().all(|name| used.contains(name.as_str())) && used.is_subset(&names("# HELP ")), "{text}");
 }
 
 #[test]

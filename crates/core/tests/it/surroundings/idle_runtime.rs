@@ -1,7 +1,7 @@
 //! A runtime that nobody drives any more keeps nobody on another one waiting.
 
+use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, mpsc};
 use std::time::Duration;
 
 use futures::future::{join, join_all};
@@ -90,31 +90,6 @@ fn a_release_on_a_runtime_that_rests_is_sent_on_one_that_is_driven() {
     drop(release);
 }
 
-#[test]
-fn who_blocks_the_thread_of_its_runtime_keeps_the_key_from_nobody() {
-    // A claim that is not driven is not given up before the test is.
-    let (store, live) = (store().answering_within(PATIENCE * 2), live());
-    let locks = live.block_on(async { store.engine() });
-    store.faults.always(Op::TryAcquire, Fault::Slow(MOMENT));
-    let (begun, has_begun) = mpsc::channel();
-    let (over, is_over) = mpsc::channel::<()>();
-    let blocked = {
-        let locks = locks.clone();
-        std::thread::spawn(move || {
-            resting().block_on(async {
-                let mut waits = Box::pin(locks.lock("k"));
-                assert!(timeout(MOMENT / 10, &mut waits).await.is_err());
-                begun.send(()).unwrap();
-                is_over.recv().unwrap_err();
-            });
-        })
-    };
-    has_begun.recv().unwrap();
-    drop(live.block_on(soon("the key is free, and a live caller waits", locks.lock("k"))).unwrap());
-    drop(over);
-    blocked.join().unwrap();
-}
-
 fn a_release_by_block_on_serves_the_waiters_of_another_runtime(store: FaultyMemory, held_for: Duration) {
     // A claim that is not driven is not given up before the test is.
     let store = store.answering_within(PATIENCE);
@@ -162,10 +137,24 @@ fn a_guard_that_is_dropped_on_a_thread_is_released_on_the_runtime_that_is_live()
 }
 
 #[test]
-fn a_lease_outlasts_a_renewal_that_panics_and_one_that_hangs() {
-    let (store, live) = (store(), live());
+fn a_guard_of_a_runtime_that_ended_is_released() {
+    let (store, ends, live) = (store(), resting(), live());
+    let locks = live.block_on(async { store.engine() });
+    let guard = ends.block_on(locks.lock("k")).unwrap();
+    drop(ends);
+    live.block_on(async {
+        drop(guard);
+        drop(soon("its key stays", store.engine().lock("k")).await.unwrap());
+    });
+}
+
+#[test]
+fn a_lease_outlasts_a_runtime_that_rests_and_renewals_that_panic_or_hang() {
+    let (store, rests, live) = (store(), resting(), live());
     let options = LockOptions::new().ttl(PATIENCE / 4);
-    let guard = live.block_on(store.engine().acquire(&key(), &options)).unwrap().unwrap();
+    let locks = store.engine();
+    let _first = rests.block_on(locks.lock_with("another", &options)).unwrap();
+    let guard = live.block_on(locks.acquire(&key(), &options)).unwrap().unwrap();
     store.faults.next(Op::Renew, Fault::Panic, 1);
     store.faults.next(Op::Renew, Fault::Hang, 1);
     let all = async {
