@@ -8,9 +8,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
 /// The cases that pass on a backend of which no step is written: the engine alone decides them, or faults that it is given.
-const PASS_WITHOUT_A_STORE: [&str; 5] = [
-    "c12_a_permanent_fault_ends_the_wait_at_once",
-    "c12_attempts_back_off_during_an_outage",
+const PASS_WITHOUT_A_STORE: [&str; 3] = [
     "c19_bad_leases_are_refused_before_anything_is_sent",
     "c22_bad_keys_are_refused",
     "c23_errors_name_key_operation_and_backend",
@@ -31,7 +29,7 @@ fn a_new_crate_compiles_and_fails_each_case_that_asks_the_store_because_no_step_
     passed.sort();
     assert_eq!(passed, PASS_WITHOUT_A_STORE, "{run}");
     let failed: Vec<&str> = run.split("\n---- ").skip(1).collect();
-    assert!(failed.len() > 180, "{} cases failed: {run}", failed.len());
+    assert!(failed.len() > 70, "{} cases failed: {run}", failed.len());
     for case in failed {
         assert!(case.contains("is not written yet"), "it does not say why: {case}");
     }
@@ -70,7 +68,7 @@ fn a_new_crate_with_the_steps_of_the_memory_backend_passes() {
     assert!(run.status.success(), "{told}");
     assert!(told.contains("test closing_closes_the_store ... ok"), "{told}");
     let ran = told.lines().find_map(|line| line.strip_prefix("sample-store  passed ")?.split_once(' ')?.0.parse().ok());
-    assert!(ran.is_some_and(|passed: usize| passed > 190), "{told}");
+    assert!(ran.is_some_and(|passed: usize| passed > 75), "{told}");
 }
 
 #[test]

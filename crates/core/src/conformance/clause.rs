@@ -26,13 +26,15 @@ mod tests {
         }
     }
 
+    /// What no backend can break whose steps are right: `tests/it` asks the engine for it, on a store in memory.
+    const OF_THE_ENGINE: [&str; 5] = ["C11", "C17", "C18", "C26", "C31"];
+
     #[test]
-    fn every_clause_has_a_case() {
-        let clauses =
-            CONTRACT.lines().filter_map(|line| line.strip_prefix("| C")?.split_once(" | ")).map(|(number, _)| number);
-        for clause in clauses {
-            let clause = format!("C{clause}");
-            assert!(all().iter().any(|case| number(case.name) == clause), "no case for {clause}");
+    fn every_clause_has_a_case_or_is_the_engines_alone() {
+        for line in CONTRACT.lines().filter(|line| line.starts_with("| C")) {
+            let clause = line["| ".len()..].split(' ').next().unwrap_or_default();
+            let has_a_case = all().iter().any(|case| number(case.name) == clause);
+            assert!(has_a_case != OF_THE_ENGINE.contains(&clause), "{clause}");
         }
     }
 }

@@ -40,6 +40,24 @@ pub enum Op {
     List,
 }
 
+impl Op {
+    /// As an error names it.
+    fn name(self) -> &'static str {
+        match self {
+            Self::TryAcquire => "try_acquire",
+            Self::Renew => "renew",
+            Self::Release => "release",
+            Self::TakeOver => "take_over",
+            Self::Downgrade => "downgrade",
+            Self::Subscribe => "subscribe",
+            Self::Notification => "next",
+            Self::ForceRelease => "force_release",
+            Self::Inspect => "inspect",
+            Self::List => "list",
+        }
+    }
+}
+
 /// What goes wrong with a call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fault {
@@ -83,7 +101,6 @@ struct Plan {
     renewals: Vec<RenewalBatch>,
     under_way: HashMap<Op, usize>,
     answered: HashMap<Op, usize>,
-    most_at_once: HashMap<Op, usize>,
 }
 
 /// What goes wrong with a call for which nothing is planned.
@@ -189,10 +206,6 @@ impl Faults {
         self.plan().steps.len()
     }
 
-    pub(super) fn most_at_once(&self, op: Op) -> usize {
-        self.plan().most_at_once.get(&op).copied().unwrap_or(0)
-    }
-
     /// How many calls of this kind have ended, whether or not anybody waited for their answers.
     pub fn answered(&self, op: Op) -> usize {
         self.plan().answered.get(&op).copied().unwrap_or(0)
@@ -225,11 +238,7 @@ impl Faults {
     fn begin(&self, op: Op, steps: impl IntoIterator<Item = Request>) -> UnderWay {
         let mut plan = self.plan();
         plan.steps.extend(steps);
-        let now = plan.under_way.entry(op).or_default();
-        *now += 1;
-        let now = *now;
-        let most = plan.most_at_once.entry(op).or_default();
-        *most = now.max(*most);
+        *plan.under_way.entry(op).or_default() += 1;
         UnderWay { faults: self.clone(), op }
     }
 
@@ -324,6 +333,20 @@ impl<B> Faulty<B> {
     }
 }
 
+impl<B: Backend> Faulty<B> {
+    /// Applies the faults of a call to it. An error names the step and the key.
+    async fn step<T>(
+        &self,
+        op: Op,
+        (key, owner): (Option<&LockKey>, Option<OwnerId>),
+        step: impl Future<Output = Result<T>> + Send,
+    ) -> Result<T> {
+        let _under_way = self.faults.begin(op, key.zip(owner).map(|(key, owner)| Request::new(op, key, owner)));
+        let answer = self.faults.around(op, step).await.and_then(|answer| answer);
+        answer.map_err(|error| error.within(op.name(), self.inner.capabilities().backend(), key))
+    }
+}
+
 impl<B: Backend + Clone> Faulty<B> {
     /// Another contender for the keys of this backend.
     pub fn engine(&self) -> Engine<Self> {
@@ -342,7 +365,6 @@ impl<B: Backend> Backend for Faulty<B> {
     }
 
     async fn try_acquire(&self, claim: &Claim) -> Result<Attempt> {
-        let _under_way = self.faults.begin(Op::TryAcquire, [Request::new(Op::TryAcquire, &claim.key, claim.owner)]);
         let claimed = async {
             let attempt = self.inner.try_acquire(claim).await;
             if matches!(attempt, Ok(Attempt::Granted { .. })) {
@@ -350,7 +372,7 @@ impl<B: Backend> Backend for Faulty<B> {
             }
             attempt
         };
-        self.faults.around(Op::TryAcquire, claimed).await?
+        self.step(Op::TryAcquire, (Some(&claim.key), Some(claim.owner)), claimed).await
     }
 
     async fn renew(&self, renewals: &[Renewal], within: Duration) -> Vec<Result<LeaseStatus>> {
@@ -358,40 +380,40 @@ impl<B: Backend> Backend for Faulty<B> {
         let _under_way = self.faults.begin(Op::Renew, steps);
         let leases = renewals.iter().map(|renewal| renewal.ttl).collect();
         self.faults.plan().renewals.push((leases, within));
-        match self.faults.around(Op::Renew, self.inner.renew(renewals, within)).await {
+        let answers = match self.faults.around(Op::Renew, self.inner.renew(renewals, within)).await {
             Ok(answers) => answers,
             Err(error) => renewals.iter().map(|_| Err(error.retell())).collect(),
-        }
+        };
+        let backend = self.inner.capabilities().backend();
+        let key = |place: usize| renewals.get(place).map(|renewal| &renewal.grant.key);
+        let named = answers.into_iter().enumerate();
+        named.map(|(place, answer)| answer.map_err(|error| error.within("renew", backend, key(place)))).collect()
     }
 
     async fn release(&self, grant: &GrantRef) -> Result<LeaseStatus> {
-        let _under_way = self.faults.begin(Op::Release, [Request::new(Op::Release, &grant.key, grant.owner)]);
-        self.faults.around(Op::Release, self.inner.release(grant)).await?
+        self.step(Op::Release, (Some(&grant.key), Some(grant.owner)), self.inner.release(grant)).await
     }
 
     async fn take_over(&self, grant: &GrantRef, new_owner: OwnerId, ttl: Duration) -> Result<LeaseStatus> {
-        let _under_way = self.faults.begin(Op::TakeOver, [Request::new(Op::TakeOver, &grant.key, new_owner)]);
-        self.faults.around(Op::TakeOver, self.inner.take_over(grant, new_owner, ttl)).await?
+        let taken = self.inner.take_over(grant, new_owner, ttl);
+        self.step(Op::TakeOver, (Some(&grant.key), Some(new_owner)), taken).await
     }
 
     async fn downgrade(&self, writer: &GrantRef, claim: &Claim) -> Result<Attempt> {
-        let _under_way = self.faults.begin(Op::Downgrade, [Request::new(Op::Downgrade, &claim.key, claim.owner)]);
-        self.faults.around(Op::Downgrade, self.inner.downgrade(writer, claim)).await?
+        let downgraded = self.inner.downgrade(writer, claim);
+        self.step(Op::Downgrade, (Some(&claim.key), Some(claim.owner)), downgraded).await
     }
 
     async fn inspect(&self, key: &LockKey) -> Result<Holders> {
-        let _under_way = self.faults.begin(Op::Inspect, None);
-        self.faults.around(Op::Inspect, self.inner.inspect(key)).await?
+        self.step(Op::Inspect, (Some(key), None), self.inner.inspect(key)).await
     }
 
     async fn list(&self, prefix: &str, after: Option<&Cursor>) -> Result<Page> {
-        let _under_way = self.faults.begin(Op::List, None);
-        self.faults.around(Op::List, self.inner.list(prefix, after)).await?
+        self.step(Op::List, (None, None), self.inner.list(prefix, after)).await
     }
 
     async fn force_release(&self, key: &LockKey, only: Option<u64>) -> Result<Holders> {
-        let _under_way = self.faults.begin(Op::ForceRelease, None);
-        self.faults.around(Op::ForceRelease, self.inner.force_release(key, only)).await?
+        self.step(Op::ForceRelease, (Some(key), None), self.inner.force_release(key, only)).await
     }
 
     fn notifications(&self) -> Option<&dyn Notifications> {
@@ -423,8 +445,7 @@ impl<B: Backend> Notifications for Faulty<B> {
         let Some(notifications) = self.inner.notifications() else {
             return Err(Error::new(ErrorKind::Unsupported, "subscribe"));
         };
-        let _under_way = self.faults.begin(Op::Subscribe, None);
-        let inner = self.faults.around(Op::Subscribe, notifications.subscribe(key)).await??;
+        let inner = self.step(Op::Subscribe, (Some(key), None), notifications.subscribe(key)).await?;
         Ok(Box::new(LossySubscription { inner, faults: self.faults.clone() }))
     }
 }

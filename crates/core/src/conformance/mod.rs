@@ -1,4 +1,4 @@
-//! The conformance suite: at least one case for every clause of the contract, run against a real store.
+//! The conformance suite: at least one case for every clause of the contract that a backend can break, run against a real store.
 //!
 //! The author of a backend, in this workspace or elsewhere, adds a test target without the standard harness:
 //!
@@ -41,8 +41,8 @@
 //! contract as code (`model/`). Where steps of a script meet, their answers have to be those of one after the other, in some order.
 //! `LEASEHOLD_MODEL_SECONDS=60` asks for a minute, `LEASEHOLD_MODEL_SEED` asks the scripts of a run again,
 //! `LEASEHOLD_MODEL_AS_ASKED=1` does not make the one that fails shorter.
-//! What a script of one key cannot say has cases by hand: cancellation, runtimes, processes, waits, sessions and what is built on
-//! locks; so have the rules that an author reads first.
+//! What a script of one key cannot say has cases by hand: cancellation, runtimes, processes, sessions, many keys at once; so have the
+//! rules that an author reads first. What no backend can break whose steps are right is asked of the engine alone, in `tests/it`.
 //!
 //! A case by hand is an async function named after its clause (`c04_tokens_grow_across_expiry`), in `cases/` by subject. It gets a
 //! context with clients of the store, each independent of the others as if it were another process. Most cases use a
@@ -114,9 +114,9 @@ pub use self::needs::{Skipped, needs, needs_or_why, shows_nothing};
 #[doc(hidden)]
 pub use self::parallelism::Turns;
 #[doc(hidden)]
-pub use self::report::{Cases, Report, report};
+pub use self::report::{Cases, failures};
 #[doc(hidden)]
-pub use self::subject::{Shareable, Subject, TestClient, Unshared};
+pub use self::subject::{Fixed, Subject, TestClient};
 pub use self::tokens::tokens_grow_although_all_is_forgotten;
 #[doc(hidden)]
 pub use self::verdict::panic_text;

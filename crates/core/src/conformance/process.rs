@@ -22,22 +22,18 @@ pub(super) struct Role {
     pub(super) namespace: String,
     pub(super) key: String,
     pub(super) ttl: Duration,
-    /// The text of a detached lock to attach. `None`: the helper acquires the key.
-    pub(super) attaches: Option<String>,
 }
 
 impl Role {
     pub(super) fn from_environment() -> Option<Self> {
         let text = std::env::var(ROLE).ok()?;
-        let mut parts = text.splitn(4, ' ');
+        let mut parts = text.splitn(3, ' ');
         let ttl = Duration::from_millis(parts.next()?.parse().ok()?);
-        let attaches = Some(parts.next()?.to_owned()).filter(|text| text != "-");
-        Some(Self { ttl, attaches, namespace: parts.next()?.into(), key: parts.next()?.into() })
+        Some(Self { ttl, namespace: parts.next()?.into(), key: parts.next()?.into() })
     }
 
     fn to_text(&self) -> String {
-        let attaches = self.attaches.as_deref().unwrap_or("-");
-        format!("{} {attaches} {} {}", self.ttl.as_millis(), self.namespace, self.key)
+        format!("{} {} {}", self.ttl.as_millis(), self.namespace, self.key)
     }
 }
 
@@ -49,10 +45,7 @@ pub(super) fn play(role: &Role, subject: &dyn Subject) -> ExitCode {
     let held = runtime.block_on(async {
         let client = subject.client(&role.namespace, Clock::system(), LocalHandoff::new()).await?;
         let options = LockOptions::new().ttl(role.ttl).wait(Wait::UpTo(Duration::from_secs(20)));
-        let guard = match &role.attaches {
-            Some(text) => client.locker.attach(&text.parse()?, &options).await?,
-            None => client.acquire(&LockKey::new(role.key.as_str())?, &options).await?,
-        };
+        let guard = client.acquire(&LockKey::new(role.key.as_str())?, &options).await?;
         Ok::<_, crate::Error>(guard.map(|guard| (guard, client)))
     });
     let (guard, _contender) = match held {
@@ -83,16 +76,12 @@ pub(super) struct Holder {
 }
 
 impl Holder {
-    pub(super) async fn start(subject: &dyn Subject, role: &Role) -> Result<Self, Failure> {
-        Self::try_start(subject, role).await?.ok_or_else(|| Failure("the helper said \"busy\"".into()))
-    }
-
-    /// Starts a helper. `None`: the key was not granted to it.
-    pub(super) async fn try_start(subject: &dyn Subject, role: &Role) -> Result<Option<Self>, Failure> {
+    /// Starts a helper, with these environment variables.
+    pub(super) async fn start(environment: Vec<(String, String)>, role: &Role) -> Result<Self, Failure> {
         let program = std::env::current_exe()?;
         let mut child = Command::new(&program)
             .env(ROLE, role.to_text())
-            .envs(subject.environment())
+            .envs(environment)
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .kill_on_drop(true)
@@ -105,12 +94,9 @@ impl Holder {
         };
         let mut holder = Self { child, input, output: BufReader::new(output).lines(), token: 0 };
         let first = holder.line().await?;
-        if first == "busy" {
-            return Ok(None);
-        }
         let token = first.strip_prefix("holds ").and_then(|token| token.parse().ok());
         holder.token = token.ok_or_else(|| Failure(format!("the helper said {first:?}")))?;
-        Ok(Some(holder))
+        Ok(holder)
     }
 
     /// Asks the helper whether it still holds its lock.

@@ -26,40 +26,29 @@ use crate::{Capabilities, Capability, LocalHandoff};
 /// The limit of a case. Only one that hangs takes so long.
 const CASE_LIMIT: Duration = Duration::from_secs(45);
 
-/// The result of a run.
-#[derive(Debug, Default)]
-pub struct Report {
-    /// How many cases passed.
-    pub passed: usize,
-    /// The cases that failed, with their failures, sorted by name.
-    pub failed: Vec<(&'static str, String)>,
-    /// How many cases were ignored.
-    pub ignored: usize,
-}
-
-/// Runs one case, or all of them at the same time, without printing. For tests of the suite itself.
-pub async fn report(subject: Arc<dyn Subject>, only: Option<&str>) -> Report {
+/// What fails of the cases whose names begin so, or of all. They run at the same time and print nothing. For tests of the suite itself.
+///
+/// # Panics
+/// If there is none that is not ignored: that would show nothing.
+pub async fn failures(subject: Arc<dyn Subject>, only: Option<&str>) -> BTreeSet<(&'static str, String)> {
     let capabilities = subject.capabilities();
-    let mut report = Report::default();
     let mut running = tokio::task::JoinSet::new();
-    for case in all().iter().filter(|case| only.is_none_or(|only| only == case.name)) {
-        if why_ignored(case, &capabilities).is_some() {
-            report.ignored += 1;
-        } else {
-            let mut context = TestContext::new(Arc::clone(&subject), case.name, LocalHandoff::new());
-            context.is_explained = false;
-            running.spawn(async move { (case.name, check(case, context).await) });
-        }
+    let asked = all().iter().filter(|case| only.is_none_or(|only| case.name.starts_with(only)));
+    for case in asked.filter(|case| why_ignored(case, &capabilities).is_none()) {
+        let mut context = TestContext::new(Arc::clone(&subject), "", case.name, LocalHandoff::new());
+        context.is_explained = false;
+        running.spawn(async move { (case.name, check(case, context).await) });
     }
+    assert!(!running.is_empty(), "no case is asked by {only:?}");
+    let mut failed = BTreeSet::new();
     while let Some(ended) = running.join_next().await {
         match ended {
-            Ok((_, Ok(()))) => report.passed += 1,
-            Ok((name, Err(why))) => report.failed.push((name, why)),
-            Err(panic) => report.failed.push(("panic", panic.to_string())),
+            Ok((_, Ok(()))) => {}
+            Ok((name, Err(why))) => _ = failed.insert((name, why)),
+            Err(panic) => _ = failed.insert(("panic", panic.to_string())),
         }
     }
-    report.failed.sort();
-    report
+    failed
 }
 
 /// How many cases run at a time: most of them wait for leases to run out, not for a processor.
@@ -85,11 +74,11 @@ impl Cases {
                 eprintln!("no tokio runtime could be started: {error}");
                 ExitCode::FAILURE
             })?;
-        let backend = variants.first().map_or("", |variant| variant.capabilities().backend());
+        let backend = variants.first().map_or("", |variant| variant.subject.capabilities().backend());
         let counts = Arc::new(Counts::default());
         let mut trials = Vec::new();
         for variant in variants {
-            let absent = if asked.arguments.list { None } else { runtime.block_on(variant.available()).err() };
+            let absent = if asked.arguments.list { None } else { runtime.block_on(variant.subject.available()).err() };
             if let Some(why) = &absent {
                 println!("{backend}{} is not available: {why}", variant.suffix());
                 if std::env::var_os("LEASEHOLD_CONFORMANCE_REQUIRED").is_some_and(|value| value == "1") {
@@ -97,7 +86,7 @@ impl Cases {
                     return Err(ExitCode::FAILURE);
                 }
             }
-            trials.extend(trials_of(variant, absent.as_deref(), asked, &runtime, &counts));
+            trials.extend(trials_of(&variant, absent.as_deref(), asked, &runtime, &counts));
         }
         // Cases about the lease take longest and come late in the contract: begun last, they would be waited for alone.
         trials.reverse();
@@ -117,14 +106,13 @@ impl Cases {
 
 /// The cases of one variant that are asked for. `absent` is the reason why its store cannot be reached, if it cannot.
 fn trials_of(
-    variant: Variant,
+    variant: &Variant,
     absent: Option<&str>,
     asked: &Asked,
     runtime: &Arc<Runtime>,
     counts: &Arc<Counts>,
 ) -> Vec<Trial> {
-    let (capabilities, suffix) = (variant.capabilities(), variant.suffix());
-    let subject: Arc<dyn Subject> = Arc::new(variant);
+    let (capabilities, suffix) = (variant.subject.capabilities(), variant.suffix());
     let brief = std::env::var_os(BRIEF).is_some_and(|value| value == "1");
     let handoffs: &[_] = if capabilities.has(Capability::LocalHandoff) && !brief {
         &[("", LocalHandoff::new()), ("::with_local_handoff_off", LocalHandoff::off())]
@@ -136,7 +124,7 @@ fn trials_of(
         let name = format!("{}::{}{suffix}", capabilities.backend(), case.name);
         let why = absent.map(str::to_owned).or_else(|| why_ignored(case, &capabilities));
         let both = handoffs.iter().map(|(off, local_handoff)| {
-            let context = TestContext::new(Arc::clone(&subject), case.name, *local_handoff);
+            let context = TestContext::new(Arc::clone(&variant.subject), variant.name, case.name, *local_handoff);
             trial(format!("{name}{off}"), case, context, why.clone(), runtime, counts)
         });
         let included: Vec<_> = both.filter(|trial| asked.includes(trial)).collect();

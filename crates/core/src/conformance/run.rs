@@ -13,7 +13,7 @@ use super::driver::{self, Rig};
 use super::fixture::Fixture;
 use super::process;
 use super::report::{AT_ONCE, Cases};
-use super::subject::{Shareable, Unshared};
+use super::subject::{Fixed, Subject};
 use super::variant::{self, Variant};
 use crate::SharedBackend;
 
@@ -46,15 +46,16 @@ impl Suite {
     /// a name, and `redis-single::c01_…::queue_off` for the variant `queue_off`. The filter `queue_off` runs the cases of
     /// that variant. With the environment variable `LEASEHOLD_CONFORMANCE_VARIANT` the run has only the variant of that name.
     pub fn exclusive<F: Fixture>(variants: impl IntoIterator<Item = (&'static str, F)>) -> Self {
-        Self::of(variants.into_iter().map(|(name, fixture)| Variant::new(name, Arc::new(Unshared(fixture)))))
+        Self::of(variants.into_iter().map(|(name, fixture)| (name, Arc::new(Fixed::exclusive(fixture)) as _)))
     }
 
     /// The suite on variants of a backend that also grants shared, named as [`exclusive`](Self::exclusive) says.
     pub fn shared<F: Fixture<Backend: SharedBackend>>(variants: impl IntoIterator<Item = (&'static str, F)>) -> Self {
-        Self::of(variants.into_iter().map(|(name, fixture)| Variant::new(name, Arc::new(Shareable(fixture)))))
+        Self::of(variants.into_iter().map(|(name, fixture)| (name, Arc::new(Fixed::shared(fixture)) as _)))
     }
 
-    fn of(variants: impl Iterator<Item = Variant>) -> Self {
+    fn of(variants: impl Iterator<Item = (&'static str, Arc<dyn Subject>)>) -> Self {
+        let variants = variants.map(|(name, subject)| Variant { name, subject });
         Self { variants: variants.filter(Variant::is_chosen).collect(), rig: None }
     }
 
@@ -96,6 +97,6 @@ impl Suite {
             eprintln!("{} names no variant of this suite", variant::VARIABLE);
             return Some(ExitCode::FAILURE);
         };
-        Some(process::play(&role, first))
+        Some(process::play(&role, &*first.subject))
     }
 }

@@ -1,10 +1,11 @@
 //! The backend under test, as the cases see it: a source of independent clients.
 
+use std::fmt;
 use std::sync::Arc;
 
 use async_trait::async_trait;
 
-use super::direct::{Direct, Store};
+use super::direct::Store;
 use super::faults::{Faults, Faulty};
 use super::fixture::Fixture;
 use crate::{
@@ -22,13 +23,9 @@ pub trait Subject: Send + Sync + 'static {
     /// Connects a client in this namespace, with this clock for its deadlines and these limits for local hand-offs.
     async fn client(&self, namespace: &str, clock: Clock, local_handoff: LocalHandoff) -> Result<TestClient>;
     /// See [`Fixture::signals_in_turn`].
-    fn signals_in_turn(&self) -> bool {
-        false
-    }
+    fn signals_in_turn(&self) -> bool;
     /// See [`Fixture::steps_are_atomic`].
-    fn steps_are_atomic(&self) -> bool {
-        true
-    }
+    fn steps_are_atomic(&self) -> bool;
     /// See [`Fixture::environment`].
     fn environment(&self) -> Vec<(String, String)>;
 }
@@ -42,7 +39,7 @@ pub struct TestClient {
     pub readers: Option<Arc<dyn RwLocker>>,
     /// The operator's calls.
     pub admin: Arc<dyn Admin>,
-    /// The backend, without engine and faults.
+    /// The backend, without the engine.
     pub store: Arc<dyn Store>,
     /// The faults between engine and backend.
     pub faults: Faults,
@@ -53,24 +50,18 @@ pub struct TestClient {
 impl TestClient {
     /// A client on the engine that every backend crate uses.
     pub fn new<B: Backend>(backend: B, clock: Clock, local_handoff: LocalHandoff) -> Self {
-        let (engine, faults) = faulty(backend, &clock, local_handoff);
-        let engine = Arc::new(engine);
-        Self {
-            locker: engine.clone(),
-            readers: None,
-            admin: engine.clone(),
-            store: Arc::new(Direct(engine)),
-            faults,
-            clock,
-        }
+        Self::of(faulty(backend, &clock, local_handoff), None, clock)
     }
 
     /// A client on the engine that every backend crate uses, with shared mode.
     pub fn with_readers<B: SharedBackend>(backend: B, clock: Clock, local_handoff: LocalHandoff) -> Self {
-        let (engine, faults) = faulty(backend, &clock, local_handoff);
-        let engine = Arc::new(engine);
-        let readers: Option<Arc<dyn RwLocker>> = Some(engine.clone());
-        Self { locker: engine.clone(), readers, admin: engine.clone(), store: Arc::new(Direct(engine)), faults, clock }
+        let engine = faulty(backend, &clock, local_handoff);
+        Self::of(Arc::clone(&engine), Some(engine), clock)
+    }
+
+    fn of<B: Backend>(engine: Arc<Engine<Faulty<B>>>, readers: Option<Arc<dyn RwLocker>>, clock: Clock) -> Self {
+        let faults = engine.backend().faults.clone();
+        Self { locker: engine.clone(), readers, admin: engine.clone(), store: engine, faults, clock }
     }
 
     pub(super) async fn acquire(&self, key: &LockKey, options: &LockOptions) -> Result<Option<LockGuard>> {
@@ -90,71 +81,60 @@ impl TestClient {
     }
 }
 
-fn faulty<B: Backend>(backend: B, clock: &Clock, local_handoff: LocalHandoff) -> (Engine<Faulty<B>>, Faults) {
-    let backend = Faulty::new(backend);
-    let faults = backend.faults.clone();
+fn faulty<B: Backend>(backend: B, clock: &Clock, local_handoff: LocalHandoff) -> Arc<Engine<Faulty<B>>> {
     let settings = EngineOptions::new().clock(clock.clone()).local_handoff(local_handoff);
-    (Engine::with(backend, settings), faults)
+    Arc::new(Engine::with(Faulty::new(backend), settings))
 }
 
-/// A fixture whose backend grants exclusively, as a subject.
-#[derive(Debug)]
-pub struct Unshared<F>(pub F);
+/// A fixture as a subject.
+pub struct Fixed<F: Fixture> {
+    fixture: F,
+    client: fn(F::Backend, Clock, LocalHandoff) -> TestClient,
+}
 
-/// A fixture whose backend also grants shared, as a subject.
-#[derive(Debug)]
-pub struct Shareable<F>(pub F);
-
-#[async_trait]
-impl<F: Fixture> Subject for Unshared<F> {
-    fn capabilities(&self) -> Capabilities {
-        self.0.capabilities()
+impl<F: Fixture> Fixed<F> {
+    /// Of a backend that grants exclusively.
+    pub fn exclusive(fixture: F) -> Self {
+        Self { fixture, client: TestClient::new }
     }
+}
 
-    async fn available(&self) -> std::result::Result<(), String> {
-        self.0.available().await
+impl<F: Fixture<Backend: SharedBackend>> Fixed<F> {
+    /// Of one that also grants shared.
+    pub fn shared(fixture: F) -> Self {
+        Self { fixture, client: TestClient::with_readers }
     }
+}
 
-    async fn client(&self, namespace: &str, clock: Clock, local_handoff: LocalHandoff) -> Result<TestClient> {
-        Ok(TestClient::new(self.0.connect_at(namespace, &clock).await?, clock, local_handoff))
-    }
-
-    fn signals_in_turn(&self) -> bool {
-        self.0.signals_in_turn()
-    }
-
-    fn steps_are_atomic(&self) -> bool {
-        self.0.steps_are_atomic()
-    }
-
-    fn environment(&self) -> Vec<(String, String)> {
-        self.0.environment()
+impl<F: Fixture> fmt::Debug for Fixed<F> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("Fixed").field(&self.fixture.capabilities().backend()).finish()
     }
 }
 
 #[async_trait]
-impl<F: Fixture<Backend: SharedBackend>> Subject for Shareable<F> {
+impl<F: Fixture> Subject for Fixed<F> {
     fn capabilities(&self) -> Capabilities {
-        self.0.capabilities()
+        self.fixture.capabilities()
     }
 
     async fn available(&self) -> std::result::Result<(), String> {
-        self.0.available().await
+        self.fixture.available().await
     }
 
     async fn client(&self, namespace: &str, clock: Clock, local_handoff: LocalHandoff) -> Result<TestClient> {
-        Ok(TestClient::with_readers(self.0.connect_at(namespace, &clock).await?, clock, local_handoff))
+        Ok((self.client)(self.fixture.connect_at(namespace, &clock).await?, clock, local_handoff))
     }
 
     fn signals_in_turn(&self) -> bool {
-        self.0.signals_in_turn()
+        self.fixture.signals_in_turn()
     }
 
     fn steps_are_atomic(&self) -> bool {
-        self.0.steps_are_atomic()
+        self.fixture.steps_are_atomic()
     }
 
     fn environment(&self) -> Vec<(String, String)> {
-        self.0.environment()
+        self.fixture.environment()
     }
 }

@@ -4,8 +4,9 @@ use std::fmt;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
-use crate::conformance::process::Role;
+use crate::conformance::process::{Holder, Role};
 use crate::conformance::subject::{Subject, TestClient};
+use crate::conformance::variant::VARIABLE;
 use crate::conformance::verdict::{Failure, Verdict, ensure};
 use crate::{
     Attempt, Capability, Claim, Clock, GrantRef, LeaseStatus, LocalHandoff, LockGuard, LockKey, LockOptions, Mode,
@@ -16,6 +17,7 @@ use crate::{
 #[derive(Clone)]
 pub(in crate::conformance) struct TestContext {
     pub(in crate::conformance) subject: Arc<dyn Subject>,
+    variant: &'static str,
     case: &'static str,
     local_handoff: LocalHandoff,
     /// Whether somebody reads why the case failed, so that it is worth a while to say it in few words.
@@ -54,21 +56,17 @@ pub(super) fn once() -> LockOptions {
 impl TestContext {
     pub(in crate::conformance) fn new(
         subject: Arc<dyn Subject>,
+        variant: &'static str,
         case: &'static str,
         local_handoff: LocalHandoff,
     ) -> Self {
-        Self { subject, case, local_handoff, is_explained: true }
+        Self { subject, variant, case, local_handoff, is_explained: true }
     }
 
     /// A key that no other case uses.
     pub(super) fn key(&self) -> LockKey {
-        self.key_with("")
-    }
-
-    /// A key that no other case uses, with this ending.
-    pub(super) fn key_with(&self, ending: &str) -> LockKey {
         let case: String = self.case.chars().take(60).collect();
-        LockKey::new(format!("{case}-{}{ending}", &OwnerId::random().to_hex()[..12]))
+        LockKey::new(format!("{case}-{}", &OwnerId::random().to_hex()[..12]))
             .unwrap_or_else(|error| unreachable!("the suite's own keys are short: {error}"))
     }
 
@@ -77,20 +75,18 @@ impl TestContext {
         BRIEF.max(self.subject.capabilities().shortest_ttl())
     }
 
-    /// Options with a brief lease that is not renewed.
-    pub(super) fn brief(&self) -> LockOptions {
-        patient().ttl(self.brief_ttl()).renew(false)
-    }
-
     /// The modes that the backend claims.
     pub(super) fn modes(&self) -> &'static [Mode] {
         let shared = self.subject.capabilities().has(Capability::Shared);
         if shared { &[Mode::Exclusive, Mode::Shared] } else { &[Mode::Exclusive] }
     }
 
-    /// The role of a helper process that acquires this key.
-    pub(super) fn role(key: &LockKey, ttl: Duration) -> Role {
-        Role { namespace: Self::namespace().into(), key: key.as_str().into(), ttl, attaches: None }
+    /// A helper process that holds this key, under a short lease.
+    pub(super) async fn held_elsewhere(&self, key: &LockKey) -> Result<Holder, Failure> {
+        let mut environment = self.subject.environment();
+        environment.push((VARIABLE.to_owned(), self.variant.to_owned()));
+        let role = Role { namespace: Self::namespace().into(), key: key.as_str().into(), ttl: SHORT };
+        Holder::start(environment, &role).await
     }
 
     pub(super) async fn client(&self) -> Result<TestClient> {

@@ -1,89 +1,17 @@
-//! However a lease ends, it ends once: all its guards are told, who waits here goes on, and nothing else is touched.
+//! Clients that were closed, and those whose runtime ended.
 
-use std::sync::Arc;
 use std::time::Duration;
 
 use futures::future::join_all;
+use tokio::runtime::Builder;
 
-use super::context::{MARGIN, TestContext, eventually, once, patient, soon};
-use super::waiting::{asks, wait_in_background};
+use super::context::{TestContext, soon};
 use crate::conformance::direct::WITHIN;
 use crate::conformance::verdict::{Failure, Verdict, ensure};
-use crate::conformance::{Fault, Op};
-use crate::{
-    Capability, Claim, Error, ErrorKind, LockOptions, LossReason, Mode, Notification, ReleaseOutcome, Renewal, Wait,
-};
+use crate::{Capability, Claim, Error, ErrorKind, LockOptions, Mode, Notification, Renewal, Wait};
 
-/// A ttl longer than any case: a waiter that is granted meanwhile was not granted because a lease ended.
+/// A ttl longer than any case.
 const LONG: Duration = Duration::from_secs(600);
-
-pub(super) async fn c06_after_closing_no_guard_is_created(context: TestContext) -> Verdict {
-    let (ours, theirs, key) = (Arc::new(context.client().await?), context.client().await?, context.key());
-    ours.faults.next(Op::TryAcquire, Fault::KeepReply, 1);
-    let acquiring = wait_in_background(&ours, &key, Wait::UpTo(MARGIN));
-    asks(&ours, &key, 0).await?;
-    let closing = tokio::spawn({
-        let ours = Arc::clone(&ours);
-        async move { ours.store.close().await }
-    });
-    // It refuses from now on, and waits for what is under way.
-    let refuses = || async { Ok(ours.try_once(&context.key()).await.is_err()) };
-    eventually("closing has begun", refuses).await?;
-    ours.faults.heal();
-    soon("closing", closing).await??;
-    if let Ok(Some(guard)) = soon("the acquire ends", acquiring).await?? {
-        let reason = guard.loss();
-        ensure!(reason == Some(LossReason::Shutdown), "a closed locker gave a guard, lost: {reason:?}");
-    }
-    theirs.finds_it_free(&key).await
-}
-
-pub(super) async fn c06_closing_ends_while_the_store_is_silent(context: TestContext) -> Verdict {
-    let (ours, theirs) = (Arc::new(context.client().await?), context.client().await?);
-    let long = patient().ttl(LONG);
-    let [here, there, asked, dropped] = [context.key(), context.key(), context.key(), context.key()];
-    let guard = ours.take(&here, &long).await?;
-    let _theirs = theirs.take(&there, &long).await?;
-    let released = ours.take(&dropped, &long).await?;
-    let mut waiters = vec![wait_in_background(&ours, &there, Wait::Forever)];
-    asks(&ours, &there, 0).await?;
-    if !ours.locker.capabilities().has(Capability::Reentrancy) {
-        waiters.push(wait_in_background(&ours, &here, Wait::Forever));
-    }
-    ours.faults.always(Op::Release, Fault::Hang);
-    ours.faults.always(Op::TryAcquire, Fault::Hang);
-    waiters.push(wait_in_background(&ours, &asked, Wait::Forever));
-    asks(&ours, &asked, 0).await?;
-    drop(released);
-    soon("closing", ours.store.close()).await?;
-    for waiter in waiters {
-        let answer = soon("a waiter is answered", waiter).await??.err().map(|error| error.kind());
-        ensure!(answer == Some(ErrorKind::Closed), "{answer:?}");
-    }
-    let reason = guard.loss();
-    ensure!(reason == Some(LossReason::Shutdown), "{reason:?}");
-    Ok(())
-}
-
-pub(super) async fn c06_closing_waits_for_a_release_under_way(context: TestContext) -> Verdict {
-    let (ours, key) = (Arc::new(context.client().await?), context.key());
-    let guard = ours.take(&key, &patient()).await?;
-    ours.faults.next(Op::Release, Fault::KeepReply, 1);
-    let releasing = tokio::spawn(guard.release());
-    eventually("it is released", || async { Ok(ours.faults.count(Op::Release, &key) > 0) }).await?;
-    let closing = tokio::spawn({
-        let ours = Arc::clone(&ours);
-        async move { ours.store.close().await }
-    });
-    let refuses = || async { Ok(ours.try_once(&context.key()).await.is_err()) };
-    eventually("closing has begun", refuses).await?;
-    ensure!(!closing.is_finished(), "it did not wait");
-    ours.faults.heal();
-    let outcome = soon("the release ends", releasing).await???;
-    ensure!(outcome == ReleaseOutcome::Released, "{outcome:?}");
-    soon("closing", closing).await??;
-    Ok(())
-}
 
 pub(super) async fn c06_after_closing_no_step_is_carried_out(context: TestContext) -> Verdict {
     let (ours, theirs, key) = (context.client().await?, context.client().await?, context.key());
@@ -146,53 +74,21 @@ pub(super) async fn c06_after_closing_no_step_is_carried_out(context: TestContex
     theirs.finds_it_free(&key).await
 }
 
-pub(super) async fn c25_force_release_spares_a_later_grant(context: TestContext) -> Verdict {
-    let (ours, theirs, key) = (Arc::new(context.client().await?), context.client().await?, context.key());
-    let old = theirs.take(&key, &patient()).await?;
-    let waiter = wait_in_background(&ours, &key, Wait::UpTo(MARGIN));
-    asks(&ours, &key, 0).await?;
-    ours.faults.next(Op::ForceRelease, Fault::KeepReply, 1);
-    let forcing = tokio::spawn({
-        let (ours, key) = (Arc::clone(&ours), key.clone());
-        async move { ours.admin.force_release(&key).await }
+pub(super) async fn c12_a_locker_whose_runtime_ended_serves_or_says_that_it_cannot(context: TestContext) -> Verdict {
+    let connecting = context.clone();
+    let connected = tokio::task::spawn_blocking(move || {
+        let runtime = Builder::new_multi_thread().worker_threads(1).enable_all().build()?;
+        let client = runtime.block_on(connecting.client())?;
+        drop(runtime);
+        Ok::<_, Failure>(client)
     });
-    let next = waiter.await??.ok_or_else(|| Failure("the waiter was not served".into()))?;
-    ours.faults.heal();
-    soon("force-release ends", forcing).await???;
-    ensure!(next.is_held(), "who was granted after the force-release lost it: {:?}", next.loss());
-    drop(old);
-    next.release().await?;
-    theirs.finds_it_free(&key).await
-}
-
-/// A waiter behind a guard of its own locker is served although that guard ends by something else than a release.
-pub(super) async fn c13_however_a_lock_ends_who_waits_here_goes_on(context: TestContext) -> Verdict {
-    let (ours, theirs) = (context.client().await?, context.client().await?);
-    let detaches = context.subject.capabilities().has(Capability::Detach);
-    for detached in [false, true].into_iter().filter(|detached| detaches || !detached) {
-        let key = context.key();
-        let guard = ours.take(&key, &patient().ttl(LONG)).await?;
-        let options = LockOptions::new().wait(Wait::UpTo(MARGIN));
-        let mut waiting = Box::pin(ours.acquire(&key, &options));
-        ensure!(futures::poll!(&mut waiting).is_pending(), "a held key was granted");
-        let began = ours.clock.now();
-        let ends = async {
-            if detached {
-                let handed = guard.detach()?;
-                let attached = theirs.locker.attach(&handed, &once()).await?;
-                attached.ok_or_else(|| Failure(format!("{key} was not attached")))?.release().await?;
-            } else {
-                theirs.admin.force_release(&key).await?;
-                guard.release().await?;
-            }
-            Ok::<_, Failure>(())
-        };
-        let (served, ended) = futures::join!(waiting, ends);
-        ended?;
-        let waited = ours.clock.now().since(began);
-        // At the end of its wait it tries once more in any case.
-        let is_served = served?.is_some() && waited < MARGIN / 2;
-        ensure!(is_served, "who waited behind its holder slept for {waited:?} on a free key, detached: {detached}");
-    }
+    let (ours, key) = (connected.await??, context.key());
+    // Connections end with their runtime.
+    let connects = context.subject.capabilities().has(Capability::CrossHost);
+    // Without a limit: what would be tried again would be waited for until the case is given up.
+    let answer = ours.acquire(&key, &LockOptions::new().wait(Wait::Forever)).await;
+    let advises = |error: &Error| error.kind() == ErrorKind::Closed && error.to_string().contains("connect again on");
+    let says_so = connects && answer.as_ref().is_err_and(advises);
+    ensure!(says_so || matches!(answer, Ok(Some(_))), "a free key, asked for on another runtime: {answer:?}");
     Ok(())
 }

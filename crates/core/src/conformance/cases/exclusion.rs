@@ -4,11 +4,10 @@ use std::time::Duration;
 
 use futures::future::{join_all, try_join_all};
 
-use super::context::{AMPLE, SHORT, TestContext, outlast, past, patient};
+use super::context::{AMPLE, TestContext, outlast, past, patient};
 use crate::conformance::TestClient;
-use crate::conformance::process::Holder;
-use crate::conformance::verdict::{Verdict, ensure};
-use crate::{Attempt, Capability, Claim, GrantRef, LockKey, LockOptions, Mode, ReleaseOutcome, Wait};
+use crate::conformance::verdict::{Failure, Verdict, ensure};
+use crate::{Attempt, Capability, Claim, GrantRef, LockKey, LockOptions, Mode, ReleaseOutcome, Semaphore, Wait};
 
 pub(super) async fn c01_a_second_holder_is_excluded(context: TestContext) -> Verdict {
     let (ours, theirs, key) = (context.client().await?, context.client().await?, context.key());
@@ -57,21 +56,9 @@ pub(super) async fn c01_sixteen_contenders_never_overlap(context: TestContext) -
     Ok(())
 }
 
-pub(super) async fn c03_an_unrenewed_holder_frees_the_key(context: TestContext) -> Verdict {
-    let (ours, theirs, key) = (context.client().await?, context.client().await?, context.key());
-    let guard = ours.take(&key, &context.brief()).await?;
-    let began = theirs.clock.now();
-    let brief = context.brief_ttl();
-    theirs.take(&key, &past(brief)).await?.release().await?;
-    let waited = theirs.clock.now().since(began);
-    ensure!(!guard.is_held(), "the first guard still believes in a lease of {brief:?} after {waited:?}");
-    Ok(())
-}
-
 pub(super) async fn c03_a_killed_holder_frees_the_key(context: TestContext) -> Verdict {
     let (ours, key) = (context.client().await?, context.key());
-    let role = TestContext::role(&key, SHORT);
-    let mut theirs = Holder::start(context.subject.as_ref(), &role).await?;
+    let mut theirs = context.held_elsewhere(&key).await?;
     ours.finds_it_held(&key).await?;
     let answer = theirs.ask().await?;
     ensure!(answer == "held", "the other process says {answer}");
@@ -118,6 +105,33 @@ pub(super) async fn c01_of_claims_at_one_moment_one_is_granted(context: TestCont
     // Of claims that all fail, none is granted twice.
     for key in [&context.key(), &ended[0]] {
         clients[0].take(key, &past(brief)).await?.release().await?;
+    }
+    Ok(())
+}
+
+/// One client waits for several keys at once.
+pub(super) async fn c30_of_many_contenders_never_more_than_the_permits_are_inside(context: TestContext) -> Verdict {
+    const PERMITS: usize = 2;
+    let (key, inside) = (context.key(), Arc::new(AtomicUsize::new(0)));
+    let mut tasks = tokio::task::JoinSet::new();
+    for client in context.clients(6, 3).await? {
+        let semaphore = Semaphore::new(Arc::clone(&client.locker), &key, PERMITS)?;
+        let inside = Arc::clone(&inside);
+        tasks.spawn(async move {
+            for _ in 0..4 {
+                let permit = semaphore.acquire_with(&patient()).await?;
+                let permit = permit.ok_or_else(|| Failure("a contender starved".into()))?;
+                let seen = inside.fetch_add(1, Ordering::SeqCst) + 1;
+                tokio::time::sleep(Duration::from_millis(2)).await;
+                inside.fetch_sub(1, Ordering::SeqCst);
+                ensure!(seen <= PERMITS, "{seen} are inside with {PERMITS} permits");
+                permit.release().await?;
+            }
+            Ok::<_, Failure>(())
+        });
+    }
+    while let Some(ended) = tasks.join_next().await {
+        ended??;
     }
     Ok(())
 }

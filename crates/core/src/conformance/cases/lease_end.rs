@@ -5,7 +5,7 @@ use std::time::Duration;
 use super::context::{MARGIN, TestContext, past, patient};
 use crate::conformance::TestClient;
 use crate::conformance::verdict::{Failure, Verdict, ensure};
-use crate::{Attempt, Capability, Claim, Clock, Guard, GuardMode, LeaseStatus, LockKey, Mode};
+use crate::{Attempt, Capability, Claim, Clock, Guard, GuardMode, LeaseStatus, LockKey, Mode, ReleaseOutcome};
 
 /// A lease that is not a whole number of seconds, which a store may round to.
 fn uneven(context: &TestContext) -> Duration {
@@ -86,5 +86,20 @@ pub(super) async fn c08_a_client_an_hour_off_behaves_like_any_other(context: Tes
             lease_lasts_as_long_as_it_says(one, other, &key, context.brief_ttl()).await?;
         }
     }
+    Ok(())
+}
+
+pub(super) async fn c05_a_stopped_holder_learns_of_its_loss_first(context: TestContext) -> Verdict {
+    let (ours, key) = (context.client().await?, context.key());
+    let mut theirs = context.held_elsewhere(&key).await?;
+    theirs.stop()?;
+    let successor = ours.take(&key, &patient()).await?;
+    if let Some(token) = successor.fencing_token() {
+        ensure!(token.get() > theirs.token, "token {token} after {}", theirs.token);
+    }
+    theirs.resume()?;
+    let answer = theirs.ask().await?;
+    ensure!(answer.starts_with("lost"), "the stopped holder says {answer}");
+    ensure!(successor.release().await? == ReleaseOutcome::Released, "the successor lost its lock");
     Ok(())
 }

@@ -4,51 +4,16 @@ use std::time::Duration;
 
 use futures::future::{join_all, try_join_all};
 
-use super::context::{AMPLE, TestContext, eventually, once, outlast, patient, soon};
+use super::context::{AMPLE, TestContext, eventually, once, patient, soon};
 use super::waiting::wait_in_background;
 use crate::conformance::Op;
 use crate::conformance::subject::TestClient;
 use crate::conformance::verdict::{Failure, Verdict, ensure};
-use crate::{LeaseStatus, LockKey, LockOptions, Mode, Wait};
-
-async fn finds_reading_barred(client: &TestClient, key: &LockKey) -> Verdict {
-    ensure!(client.acquire_read(key, &once()).await?.is_none(), "{key} could be read");
-    Ok(())
-}
+use crate::{ErrorKind, LeaseStatus, LockKey, LockOptions, Mode, Wait};
 
 async fn read(client: &TestClient, key: &LockKey, options: &LockOptions) -> Result<crate::ReadGuard, Failure> {
     let guard = client.acquire_read(key, options).await?;
     guard.ok_or_else(|| Failure(format!("{key} could not be read")))
-}
-
-/// Each under a token of its own (C4).
-pub(super) async fn c01_readers_share(context: TestContext) -> Verdict {
-    let (ours, theirs, key) = (context.client().await?, context.client().await?, context.key());
-    let mut guards = Vec::new();
-    for client in [&ours, &ours, &theirs, &ours] {
-        guards.push(read(client, &key, &once()).await?);
-    }
-    ensure!(guards.iter().all(crate::Guard::is_held), "a reader was lost");
-    let tokens: Vec<_> = guards.iter().map(crate::Guard::fencing_token).collect();
-    ensure!(tokens.is_sorted_by(|a, b| a < b || b.is_none()), "the tokens of readers do not grow: {tokens:?}");
-    for guard in guards {
-        guard.release().await?;
-    }
-    ours.finds_it_free(&key).await
-}
-
-pub(super) async fn c01_writers_and_readers_exclude_each_other(context: TestContext) -> Verdict {
-    let (ours, theirs, key) = (context.client().await?, context.client().await?, context.key());
-    let reader = read(&ours, &key, &patient()).await?;
-    theirs.finds_it_held(&key).await?;
-    ours.finds_it_held(&key).await?;
-    reader.release().await?;
-    let writer = ours.take(&key, &patient()).await?;
-    finds_reading_barred(&theirs, &key).await?;
-    finds_reading_barred(&ours, &key).await?;
-    writer.release().await?;
-    read(&theirs, &key, &patient()).await?.release().await?;
-    Ok(())
 }
 
 pub(super) async fn c01_each_of_many_readers_excludes_writers(context: TestContext) -> Verdict {
@@ -89,46 +54,6 @@ pub(super) async fn c01_each_of_many_readers_excludes_writers(context: TestConte
         ensure!(context.tells_of_force(told), "reader {number} of {MANY} that were ended by force is told {told:?}");
     }
     theirs.finds_it_free(&key).await
-}
-
-/// Where a store keeps beside the readers how many there are, or until when, what becomes of one must not count for another.
-pub(super) async fn c01_a_writer_waits_for_the_reader_that_stays_longest(context: TestContext) -> Verdict {
-    let (ours, theirs, key) = (context.client().await?, context.client().await?, context.key());
-    let (brief, long) = (context.brief_ttl(), AMPLE * 3);
-    let stays = ours.claims_briefly(&key, Mode::Shared, brief).await?;
-    let goes = ours.claims_briefly(&key, Mode::Shared, brief).await?;
-    let renewed = ours.store.renew(&stays, long).await?;
-    let stays = if renewed == LeaseStatus::Held { stays } else { ours.claims(&key, Mode::Shared, long).await? };
-    outlast(brief).await;
-    theirs.finds_it_held(&key).await?;
-    // It comes late, and frees nothing.
-    ours.store.release(&goes).await?;
-    theirs.finds_it_held(&key).await?;
-    ours.store.release(&stays).await?;
-    theirs.finds_it_free(&key).await
-}
-
-pub(super) async fn c15_a_waiting_writer_holds_back_later_readers(context: TestContext) -> Verdict {
-    let (ours, key) = (context.client().await?, context.key());
-    let first = read(&ours, &key, &patient()).await?;
-    let before = ours.faults.count(Op::TryAcquire, &key);
-    let options = patient();
-    let mut writer = Box::pin(ours.acquire(&key, &options));
-    let asked = || async { Ok(ours.faults.count(Op::TryAcquire, &key) > before) };
-    tokio::select! {
-        granted = &mut writer => return Err(Failure(format!("the writer did not wait: {granted:?}"))),
-        asked = eventually("the writer asks", asked) => asked?,
-    }
-    // The writer goes on meanwhile: on a store that takes its time it may be in the middle of an attempt, and those
-    // behind it hear from it.
-    tokio::select! {
-        granted = &mut writer => return Err(Failure(format!("the writer did not wait: {granted:?}"))),
-        barred = finds_reading_barred(&ours, &key) => barred?,
-    }
-    first.release().await?;
-    let written = soon("the writer's turn", writer).await??;
-    ensure!(written.is_some(), "the writer was not served");
-    Ok(())
 }
 
 pub(super) async fn c15_a_waiting_writer_holds_back_readers_elsewhere(context: TestContext) -> Verdict {
@@ -218,5 +143,22 @@ pub(super) async fn c15_writers_do_not_starve_a_waiting_reader(context: TestCont
         over = have_served(LEASES) => return over.and(Err(Failure(format!("a reader waits for {LEASES} leases of writers")))),
         Some(ended) = writers.join_next() => return ended?,
     }
+    Ok(())
+}
+
+pub(super) async fn c29_the_reader_is_one_like_any_other(context: TestContext) -> Verdict {
+    let (ours, theirs, key) = (context.client().await?, context.client().await?, context.key());
+    let reader = ours.take(&key, &patient()).await?.downgrade(&once()).await?;
+    for client in [&ours, &theirs] {
+        let beside = read(client, &key, &patient()).await?;
+        let (token, before) = (beside.fencing_token(), reader.fencing_token());
+        ensure!(token > before || token.is_none(), "{token:?} beside {before:?}");
+    }
+    reader.renew().await?;
+    ensure!(reader.is_held(), "a reader that was renewed is lost: {:?}", reader.loss());
+    theirs.admin.force_release(&key).await?;
+    let error = reader.renew().await.err().map(|error| error.kind());
+    ensure!(matches!(error, Some(ErrorKind::Lost(_))), "renewing what was taken away said {error:?}");
+    ensure!(theirs.try_once(&key).await?.is_some(), "it is still held");
     Ok(())
 }

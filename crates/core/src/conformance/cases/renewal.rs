@@ -1,43 +1,18 @@
-//! Renewals straight to the store: what each gives, alone and in a batch, and what it must not bring back.
+//! Renewals straight to the store: what each gives, alone and in a batch.
 
 use std::time::Duration;
 
 use futures::future::try_join_all;
 
 use super::admin::listed;
-use super::context::{TestContext, outlast};
-use crate::conformance::TestClient;
+use super::context::TestContext;
 use crate::conformance::direct::WITHIN;
 use crate::conformance::model::ENDINGS;
-use crate::conformance::verdict::{Failure, Verdict, ensure};
-use crate::{GrantRef, LeaseStatus, LockKey, Mode, Renewal, Result};
+use crate::conformance::verdict::{Verdict, ensure};
+use crate::{LeaseStatus, LockKey, Mode, Renewal, Result};
 
 const LEASE: Duration = Duration::from_secs(60);
 const LONG: Duration = Duration::from_secs(600);
-
-fn of(grant: &GrantRef, ttl: Duration) -> Renewal {
-    Renewal { grant: grant.clone(), ttl }
-}
-
-async fn renews(client: &TestClient, renewals: &[Renewal]) -> Result<Vec<LeaseStatus>, Failure> {
-    let answers = client.store.steps().renew(renewals, WITHIN).await;
-    ensure!(answers.len() == renewals.len(), "{} answers to {} renewals", answers.len(), renewals.len());
-    Ok(answers.into_iter().collect::<Result<_>>()?)
-}
-
-pub(super) async fn c09_renewal_of_an_expired_grant_creates_nothing(context: TestContext) -> Verdict {
-    let (ours, theirs) = (context.client().await?, context.client().await?);
-    let brief = context.brief_ttl();
-    for &mode in context.modes() {
-        let grant = ours.claims_briefly(&context.key(), mode, brief).await?;
-        // Nobody takes it meanwhile.
-        outlast(brief).await;
-        let held = ours.store.renew(&grant, LEASE).await?;
-        ensure!(held != LeaseStatus::Held, "an expired grant was renewed, {mode}");
-        theirs.finds_it_free(&grant.key).await?;
-    }
-    Ok(())
-}
 
 pub(super) async fn c09_the_largest_batch_renews_every_one(context: TestContext) -> Verdict {
     let (ours, stem) = (context.client().await?, context.key());
@@ -48,7 +23,7 @@ pub(super) async fn c09_the_largest_batch_renews_every_one(context: TestContext)
     let mut renewals = Vec::new();
     for some in keys.chunks(25) {
         let grants = try_join_all(some.iter().map(|key| ours.claims(key, Mode::Exclusive, LEASE))).await?;
-        renewals.extend(grants.iter().map(|grant| of(grant, LEASE)));
+        renewals.extend(grants.into_iter().map(|grant| Renewal { grant, ttl: LEASE }));
     }
     // A few are gone, so that an answer in the place of another is seen. They are in no order of the keys.
     let is_gone = |place: usize| place % 7 == 3;
@@ -61,7 +36,8 @@ pub(super) async fn c09_the_largest_batch_renews_every_one(context: TestContext)
         renewal.ttl = LONG + Duration::from_millis(37 * place as u64);
     }
     let asked = ours.clock.now();
-    let answers = renews(&ours, &renewals).await?;
+    let answers = ours.store.steps().renew(&renewals, WITHIN).await.into_iter().collect::<Result<Vec<_>>>()?;
+    ensure!(answers.len() == size, "{} answers to {size} renewals", answers.len());
     let is_wrong = |(place, held): &(usize, &LeaseStatus)| (**held == LeaseStatus::Held) == is_gone(*place);
     let wrong: Vec<_> = answers.iter().enumerate().filter(is_wrong).collect();
     ensure!(wrong.is_empty(), "(place, answer) {wrong:?} in a batch of {size}, of which each seventh was released");

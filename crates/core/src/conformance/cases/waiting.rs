@@ -8,8 +8,8 @@ use rand::Rng;
 use super::context::{AMPLE, TestContext, eventually, once, patient, soon};
 use crate::conformance::direct::WITHIN;
 use crate::conformance::verdict::{Failure, Verdict, ensure};
-use crate::conformance::{Fault, Op, TestClient};
-use crate::{Busy, Capability, Claim, ErrorKind, GrantRef, LockGuard, LockKey, LockOptions, Mode, Renewal, Wait};
+use crate::conformance::{Op, TestClient};
+use crate::{Busy, Capability, Claim, GrantRef, LockGuard, LockKey, LockOptions, Mode, Renewal, Wait};
 
 pub(super) type Waiter = tokio::task::JoinHandle<crate::Result<Option<LockGuard>>>;
 
@@ -21,20 +21,6 @@ pub(super) fn wait_in_background(client: &Arc<TestClient>, key: &LockKey, wait: 
 /// Ends when the contender has sent more claims for the key than `before`.
 pub(super) async fn asks(client: &TestClient, key: &LockKey, before: usize) -> Verdict {
     eventually("a claim is sent", || async { Ok(client.faults.count(Op::TryAcquire, key) > before) }).await
-}
-
-pub(super) async fn c07_a_cancelled_attempt_gives_back_what_it_wins(context: TestContext) -> Verdict {
-    let (ours, theirs) = (context.client().await?, context.client().await?);
-    for _ in 0..20 {
-        let key = context.key();
-        ours.faults.next(Op::TryAcquire, Fault::Delay(Duration::from_millis(10)), 1);
-        let leaves_after = Duration::from_micros(rand::rng().random_range(0..12_000));
-        let granted = tokio::time::timeout(leaves_after, ours.acquire(&key, &patient())).await;
-        drop(granted);
-        ours.faults.heal();
-        theirs.finds_it_free(&key).await?;
-    }
-    Ok(())
 }
 
 /// It keeps no connection, and no place in a queue of requests.
@@ -85,34 +71,6 @@ pub(super) async fn c07_a_cancelled_wait_leaves_no_trace(context: TestContext) -
     ours.finds_it_free(&key).await
 }
 
-/// With its lease of 30 s, a grant that nobody heard of would outlast every wait here.
-pub(super) async fn c07_a_lost_reply_leaves_nothing(context: TestContext) -> Verdict {
-    let (ours, theirs, key) = (context.client().await?, context.client().await?, context.key());
-    ours.faults.next(Op::TryAcquire, Fault::LoseReply, 1);
-    let error = ours.try_once(&key).await.err().map(|error| error.kind());
-    ensure!(error == Some(ErrorKind::Indeterminate), "a lost reply was reported as {error:?}");
-    theirs.finds_it_free(&key).await?;
-    // Nor does it block a waiter of its own.
-    let before = ours.faults.count(Op::TryAcquire, &key);
-    ours.faults.next(Op::TryAcquire, Fault::LoseReply, 1);
-    let guard = ours.take(&key, &patient()).await?;
-    ensure!(ours.faults.count(Op::TryAcquire, &key) > before + 1, "the reply was not lost");
-    guard.release().await?;
-    theirs.finds_it_free(&key).await
-}
-
-pub(super) async fn c07_the_wait_limit_leaves_nothing(context: TestContext) -> Verdict {
-    let (ours, theirs, key) = (context.client().await?, context.client().await?, context.key());
-    ours.take(&context.key(), &patient()).await?.release().await?;
-    ours.faults.next(Op::TryAcquire, Fault::Delay(Duration::from_millis(1500)), 1);
-    let limit = LockOptions::new().wait(Wait::UpTo(Duration::from_millis(100)));
-    match ours.acquire(&key, &limit).await {
-        Ok(granted) => ensure!(granted.is_some(), "nobody held it"),
-        Err(error) => ensure!(error.is_transient(), "{error}"),
-    }
-    theirs.finds_it_free(&key).await
-}
-
 pub(super) async fn c10_try_answers_none_while_held(context: TestContext) -> Verdict {
     let (ours, theirs, key) = (context.client().await?, context.client().await?, context.key());
     let zero = LockOptions::new().wait(Wait::UpTo(Duration::ZERO));
@@ -124,55 +82,6 @@ pub(super) async fn c10_try_answers_none_while_held(context: TestContext) -> Ver
         let sent = ours.faults.count(Op::TryAcquire, &key) - before;
         ensure!(sent == 1, "a wait of {:?} sent {sent} claims", options.wait);
     }
-    Ok(())
-}
-
-pub(super) async fn c10_try_does_not_take_an_own_release_for_another_holder(context: TestContext) -> Verdict {
-    const TRIP: Duration = Duration::from_millis(50);
-    let (ours, key) = (context.client().await?, context.key());
-    ours.faults.always(Op::Release, Fault::Delay(TRIP));
-    for round in 0..3 {
-        drop(ours.take(&key, &patient()).await?);
-        ensure!(ours.try_once(&key).await?.is_some(), "round {round}: nobody else held it after a drop");
-    }
-    ours.faults.next(Op::TryAcquire, Fault::Delay(TRIP), 1);
-    let cancelled = tokio::time::timeout(TRIP / 5, ours.take(&key, &patient())).await;
-    ensure!(cancelled.is_err(), "the wait was over before it was cancelled");
-    ensure!(ours.try_once(&key).await?.is_some(), "nobody else held it after a wait that was cancelled");
-    Ok(())
-}
-
-pub(super) async fn c10_try_answers_while_others_wait(context: TestContext) -> Verdict {
-    let (ours, theirs, key) = (Arc::new(context.client().await?), context.client().await?, context.key());
-    let guard = theirs.take(&key, &patient()).await?;
-    let waiter = wait_in_background(&ours, &key, Wait::UpTo(AMPLE));
-    asks(&ours, &key, 0).await?;
-    let answer = soon("try answers beside a waiter", ours.try_once(&key)).await??;
-    ensure!(answer.is_none(), "a try overtook a waiter");
-    guard.release().await?;
-    ensure!(waiter.await??.is_some(), "the waiter was not served");
-    Ok(())
-}
-
-pub(super) async fn c10_a_failing_store_is_an_error(context: TestContext) -> Verdict {
-    let (ours, key) = (Arc::new(context.client().await?), context.key());
-    for kind in [ErrorKind::Unavailable, ErrorKind::Backend] {
-        ours.faults.next(Op::TryAcquire, Fault::Refuse(kind), 1);
-        let answer = ours.try_once(&key).await.err().map(|error| error.kind());
-        ensure!(answer == Some(kind), "{kind:?} was reported as {answer:?}");
-    }
-    // And so it is for those behind the first of a process, who ask nothing themselves.
-    ours.faults.always(Op::TryAcquire, Fault::Refuse(ErrorKind::Unavailable));
-    let before = ours.faults.count(Op::TryAcquire, &key);
-    let head = wait_in_background(&ours, &key, Wait::UpTo(AMPLE));
-    asks(&ours, &key, before).await?;
-    let tried = soon("a try behind the head", ours.try_once(&key)).await?;
-    ensure!(tried.is_err(), "a try behind a failing head said {tried:?}");
-    let limited = LockOptions::new().wait(Wait::UpTo(Duration::from_millis(100)));
-    let waited = soon("a wait behind the head", ours.acquire(&key, &limited)).await?;
-    ensure!(waited.is_err(), "a wait behind a failing head said {waited:?}");
-    ours.faults.heal();
-    ensure!(head.await??.is_some(), "the head did not ride it out");
     Ok(())
 }
 
@@ -191,94 +100,6 @@ pub(super) async fn c10_busy_tells_what_is_left_of_the_lease(context: TestContex
         }
     }
     drop(guard);
-    Ok(())
-}
-
-pub(super) async fn c11_the_wait_limit_is_kept(context: TestContext) -> Verdict {
-    let (ours, theirs, key) = (context.client().await?, context.client().await?, context.key());
-    let guard = theirs.take(&key, &patient()).await?;
-    let limit = Duration::from_millis(300);
-    let began = ours.clock.now();
-    let waiting = ours.acquire(&key, &LockOptions::new().wait(Wait::UpTo(limit))).await;
-    let waited = ours.clock.now().since(began);
-    ensure!(matches!(waiting, Ok(None)), "{waiting:?}");
-    ensure!(waited >= limit, "gave up after {waited:?} of {limit:?}");
-    // A busy machine may take a while; more is another limit than the one that was asked for.
-    ensure!(waited < limit * 10, "gave up only after {waited:?} of {limit:?}");
-    drop(guard);
-    Ok(())
-}
-
-/// How long a wait of 100 ms took while the store was silent, and its answer.
-async fn waits_on_silence(client: &TestClient, key: &LockKey) -> Result<(Duration, Option<ErrorKind>), Failure> {
-    client.faults.always(Op::TryAcquire, Fault::Hang);
-    let began = client.clock.now();
-    let limit = LockOptions::new().wait(Wait::UpTo(Duration::from_millis(100)));
-    let answer = soon("the limit is kept", client.acquire(key, &limit)).await?;
-    let waited = client.clock.now().since(began);
-    client.faults.heal();
-    Ok((waited, answer.err().map(|error| error.kind())))
-}
-
-pub(super) async fn c11_the_limit_is_kept_while_the_store_is_silent(context: TestContext) -> Verdict {
-    let (ours, slowed) = (context.client().await?, context.client().await?);
-    // The first wait of a locker, which knows of no round trip yet.
-    let (waited, _) = waits_on_silence(&ours, &context.key()).await?;
-    ensure!(waited < Duration::from_millis(1600), "a wait of 100 ms took {waited:?}");
-    ours.take(&context.key(), &patient()).await?.release().await?;
-    let (_, kind) = waits_on_silence(&ours, &context.key()).await?;
-    ensure!(kind == Some(ErrorKind::Indeterminate), "a silent store was reported as {kind:?}");
-    // A slow answer does not lengthen the wait after it.
-    let slow = Duration::from_secs(1);
-    slowed.faults.next(Op::TryAcquire, Fault::Delay(slow), 1);
-    slowed.try_once(&context.key()).await?;
-    let (waited, _) = waits_on_silence(&slowed, &context.key()).await?;
-    ensure!(waited < slow * 2, "a wait of 100 ms after an answer of {slow:?} took {waited:?}");
-    Ok(())
-}
-
-pub(super) async fn c12_transient_faults_are_ridden_out(context: TestContext) -> Verdict {
-    let (ours, key) = (context.client().await?, context.key());
-    for fault in [Fault::Refuse(ErrorKind::Unavailable), Fault::LoseReply] {
-        ours.faults.next(Op::TryAcquire, fault, 3);
-        let before = ours.faults.count(Op::TryAcquire, &key);
-        ours.take(&key, &patient()).await?.release().await?;
-        let sent = ours.faults.count(Op::TryAcquire, &key) - before;
-        ensure!(sent > 3, "granted with the {sent}. claim, of which three failed");
-    }
-    Ok(())
-}
-
-pub(super) async fn c12_attempts_back_off_during_an_outage(context: TestContext) -> Verdict {
-    let (ours, key) = (context.client().await?, context.key());
-    ours.faults.always(Op::TryAcquire, Fault::Refuse(ErrorKind::Unavailable));
-    let limit = LockOptions::new().wait(Wait::UpTo(Duration::from_secs(1)));
-    let kind = soon("the limit is kept", ours.acquire(&key, &limit)).await?.err().map(|error| error.kind());
-    ensure!(kind == Some(ErrorKind::Unavailable), "an outage beyond the limit was told as {kind:?}");
-    // Without a pause it is thousands; with one of a constant 20 ms about 50.
-    let sent = ours.faults.count(Op::TryAcquire, &key);
-    ensure!((2..=30).contains(&sent), "{sent} attempts within a second");
-    Ok(())
-}
-
-pub(super) async fn c12_a_permanent_fault_ends_the_wait_at_once(context: TestContext) -> Verdict {
-    let (ours, key) = (context.client().await?, context.key());
-    ours.faults.next(Op::TryAcquire, Fault::Refuse(ErrorKind::Backend), 1);
-    let options = LockOptions::new().wait(Wait::Forever);
-    let kind = soon("the wait ends", ours.acquire(&key, &options)).await?.err().map(|error| error.kind());
-    ensure!(kind == Some(ErrorKind::Backend), "{kind:?}");
-    ensure!(ours.faults.count(Op::TryAcquire, &key) == 1, "it was tried again");
-    Ok(())
-}
-
-pub(super) async fn c13_lost_signals_do_not_cost_liveness(context: TestContext) -> Verdict {
-    let (ours, theirs, key) = (Arc::new(context.client().await?), context.client().await?, context.key());
-    ours.faults.always(Op::Notification, Fault::Hang);
-    let guard = theirs.take(&key, &patient()).await?;
-    let waiter = wait_in_background(&ours, &key, Wait::UpTo(AMPLE));
-    asks(&ours, &key, 1).await?;
-    guard.release().await?;
-    ensure!(waiter.await??.is_some(), "without signals the waiter was not served");
     Ok(())
 }
 
@@ -377,24 +198,5 @@ pub(super) async fn c13_a_waiter_gets_the_key_after_its_release(context: TestCon
         guard.release().await?;
         ensure!(soon("the waiter is served", waiter).await??.is_some(), "the waiter was not served");
     }
-    Ok(())
-}
-
-pub(super) async fn c13_only_the_head_talks_to_the_store(context: TestContext) -> Verdict {
-    let (ours, theirs, key) = (Arc::new(context.client().await?), context.client().await?, context.key());
-    let guard = theirs.take(&key, &patient()).await?;
-    ours.faults.always(Op::TryAcquire, Fault::Delay(Duration::from_millis(5)));
-    let mut waiters = tokio::task::JoinSet::new();
-    for _ in 0..10 {
-        let (ours, key) = (Arc::clone(&ours), key.clone());
-        waiters.spawn(async move { Ok::<_, Failure>(ours.take(&key, &patient()).await?.release().await?) });
-    }
-    asks(&ours, &key, 3).await?;
-    guard.release().await?;
-    while let Some(served) = waiters.join_next().await {
-        served??;
-    }
-    let most = ours.faults.most_at_once(Op::TryAcquire);
-    ensure!(most == 1, "{most} claims of one process were under way at once");
     Ok(())
 }

@@ -301,7 +301,10 @@ impl Judge {
             (Claimed::Granted(_) | Claimed::TooSoon, None) => {
                 broken("C3", "busy, though nothing stands in the way".into())
             }
-            (Claimed::Busy(leases), None) => self.tells_what_is_left(&leases, attempt, at).map(|()| key),
+            (Claimed::Busy(leases), None) => {
+                tells_who_holds(&leases, attempt)?;
+                self.tells_what_is_left(&leases, attempt, at).map(|()| key)
+            }
         }
     }
 
@@ -559,6 +562,16 @@ fn apart_from(shown: Option<&str>, given: Option<&str>) -> String {
         return format!("one of {} bytes and not of {}", shown.len(), given.len());
     }
     format!("{shown:?} and not {given:?}")
+}
+
+/// Whoever is queued takes a notification for its grant only if that has a larger epoch than it is told here. Nothing may be told, too.
+fn tells_who_holds(leases: &[Lease<Span>], attempt: &Attempt) -> Result<(), Wrong> {
+    match attempt {
+        Attempt::Queued { epoch_of_holder: Some(told), .. } if leases.iter().any(|lease| lease.epoch > *told) => {
+            broken("C1", format!("who waits is told of a holder with the epoch {told}, and there is a newer one"))
+        }
+        _ => Ok(()),
+    }
 }
 
 fn broken<T>(clause: &'static str, why: String) -> Result<T, Wrong> {

@@ -9,13 +9,9 @@ use crate::suite_catches::double::{Client, Double, Force, Listing, forces, lists
 use crate::suite_catches::{MODEL, catches, failures};
 
 catches! {
-    ShowsWhatExpired Double { inspects: Box::new(shows_what_expired), ..lists(lists_what_expired) },
     ListsWhatExpired lists(lists_what_expired),
     ShowsAlwaysFiveSeconds shows(|seen| each(seen, |holder| holder.remaining = Some(Duration::from_secs(5)))),
-    ShowsNothingLeft shows(|seen| each(seen, |holder| holder.remaining = None)),
-    ShowsWhenItWasRenewed Double { inspects: Box::new(shows_when_it_was_renewed), ..lists(lists_when_it_was_renewed) },
     ShowsHeldSinceAlways shows(|seen| each(seen, |holder| holder.granted_at = Some(SystemTime::UNIX_EPOCH))),
-    ShowsNoLabel shows(|seen| each(seen, |holder| holder.label = None)),
     ShowsAnotherToken shows(|seen| each(seen, |holder| holder.token = Some(FencingToken::of_epoch(1)))),
     CutsTexts shows(|seen| each(seen, |holder| relabel(holder, |label| label.chars().take(64).collect()))),
     TrimsTexts shows(|seen| each(seen, |holder| relabel(holder, |label| label.trim_end_matches(' ').to_owned()))),
@@ -27,10 +23,9 @@ catches! {
     ListsUpToAPageOfEnded lists(lists_up_to_a_page_of_ended) => c25_list_goes_on_behind_what_has_ended,
     ForcesNothing forces(forces_nothing),
     ForcesWhoeverHoldsIt forces(forces_whoever_holds_it),
-    ForcesNoGrantAlone forces(forces_no_grant_alone),
 }
 
-pub(crate) fn each(seen: &mut Holders, change: fn(&mut Holder)) {
+fn each(seen: &mut Holders, change: fn(&mut Holder)) {
     seen.holders.iter_mut().for_each(change);
 }
 
@@ -44,33 +39,10 @@ fn granted_last(client: &Client, key: &LockKey) -> Holders {
     Holders::new(key, last.map(|grant| Holder::new(grant.mode)).into_iter().collect())
 }
 
-async fn shows_what_expired(client: Client, key: LockKey) -> Result<Holders> {
-    let seen = client.store.inspect(&key).await?;
-    Ok(if seen.holders.is_empty() { granted_last(&client, &key) } else { seen })
-}
-
 async fn lists_what_expired(client: Client, (prefix, after): Listing) -> Result<Page> {
     let mut page = client.store.list(&prefix, after.as_ref()).await?;
     let key = LockKey::new(&*prefix).ok().filter(|key| page.keys.iter().all(|seen| seen.key != *key));
     page.keys.extend(key.map(|key| granted_last(&client, &key)).filter(|stale| !stale.holders.is_empty()));
-    Ok(page)
-}
-
-/// Takes what is left of the lease for what is left of the first one.
-async fn shows_when_it_was_renewed(client: Client, key: LockKey) -> Result<Holders> {
-    let mut seen = client.store.inspect(&key).await?;
-    for holder in &mut seen.holders {
-        let ends = SystemTime::UNIX_EPOCH + client.clock.since_1970() + holder.remaining.unwrap_or_default();
-        holder.granted_at = Some(ends - Duration::from_secs(60));
-    }
-    Ok(seen)
-}
-
-async fn lists_when_it_was_renewed(client: Client, (prefix, after): Listing) -> Result<Page> {
-    let mut page = client.store.list(&prefix, after.as_ref()).await?;
-    for held in &mut page.keys {
-        *held = shows_when_it_was_renewed(client.clone(), held.key.clone()).await?;
-    }
     Ok(page)
 }
 
@@ -124,19 +96,11 @@ async fn lists_up_to_a_page_of_ended(client: Client, (prefix, after): Listing) -
     Ok(Page { keys, next })
 }
 
-pub(crate) async fn forces_nothing(client: Client, (key, _): Force) -> Result<Holders> {
+async fn forces_nothing(client: Client, (key, _): Force) -> Result<Holders> {
     client.store.inspect(&key).await
 }
 
 /// Ignores which grant is meant.
 async fn forces_whoever_holds_it(client: Client, (key, _): Force) -> Result<Holders> {
     client.store.force_release(&key, None).await
-}
-
-/// Never finds the one that is meant.
-async fn forces_no_grant_alone(client: Client, (key, only): Force) -> Result<Holders> {
-    match only {
-        None => client.store.force_release(&key, None).await,
-        Some(_) => Ok(Holders::new(&key, Vec::new())),
-    }
 }

@@ -1,22 +1,18 @@
 //! Stores that give a detached lock to a new owner in a way that does not keep it from others.
 
-use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use leasehold_core::{Attempt, Backend, Claim, FencingToken, GrantRef, LeaseStatus, Mode, OwnerId, Renewal, Result};
+use leasehold_core::{Backend, Claim, FencingToken, GrantRef, LeaseStatus, Mode, OwnerId, Renewal, Result};
 
 use crate::suite_catches::catches;
-use crate::suite_catches::double::{Client, Double, Downgrade, TakeOver, of, takes_over};
+use crate::suite_catches::double::{Client, Double, TakeOver, takes_over};
 
 catches! {
     AttachesBySayingSo takes_over(renews_instead),
     AttachesForTwoAtOnce takes_over(looks_first) => c28_of_two_who_attach_at_once_one_has_the_lock,
-    LetsTheOldOwnerRenew still_knows(Step::Renew),
-    LetsTheOldOwnerRelease still_knows(Step::Release),
     AttachesWhatWasReleased takes_over(takes_anew),
     AttachesUnderANewNumber takes_over(releases_and_takes),
-    AttachesForNoTime takes_over_for(|_| Duration::ZERO),
     AttachesForADay takes_over_for(|_| Duration::from_secs(86_400)),
     AttachesUnderAnyNumber takes_over(any_number),
     TakesARepeatForAStranger once_only(),
@@ -76,71 +72,4 @@ fn once_only() -> Double {
         asked.lock().unwrap().push(new_owner);
         async move { if again { Ok(LeaseStatus::NotHeld) } else { client.store.take_over(&grant, new_owner, ttl).await } }
     })
-}
-
-#[derive(Clone, Copy, PartialEq)]
-pub(crate) enum Step {
-    Renew,
-    /// And says that it did not.
-    RenewInVain,
-    Release,
-}
-
-/// Keeps the owner from before beside the new one, or the writer beside the reader that it became, for one step.
-pub(crate) fn still_knows(step: Step) -> Double {
-    let it = Arc::new(Became { step, now: Mutex::default() });
-    Double {
-        takes_over: Box::new(of(&it, Became::takes_over)),
-        downgrades: Box::new(of(&it, Became::downgrades)),
-        renews: Box::new(of(&it, Became::renews)),
-        releases: Box::new(of(&it, Became::releases)),
-        ..Double::sound()
-    }
-}
-
-struct Became {
-    step: Step,
-    now: Mutex<HashMap<OwnerId, GrantRef>>,
-}
-
-impl Became {
-    fn now(&self, grant: &GrantRef) -> GrantRef {
-        self.now.lock().unwrap().get(&grant.owner).unwrap_or(grant).clone()
-    }
-
-    async fn takes_over(self: Arc<Self>, client: Client, (grant, new, ttl): TakeOver) -> Result<LeaseStatus> {
-        let held = client.store.take_over(&grant, new, ttl).await?;
-        if held == LeaseStatus::Held {
-            self.now.lock().unwrap().insert(grant.owner, GrantRef { owner: new, ..grant });
-        }
-        Ok(held)
-    }
-
-    async fn downgrades(self: Arc<Self>, client: Client, (writer, claim): Downgrade) -> Result<Attempt> {
-        let attempt = client.store.downgrade(&writer, &claim).await?;
-        if let Attempt::Granted { epoch } = attempt {
-            self.now.lock().unwrap().insert(writer.owner, claim.grant(epoch));
-        }
-        Ok(attempt)
-    }
-
-    async fn renews(self: Arc<Self>, client: Client, mut renewals: Vec<Renewal>) -> Vec<Result<LeaseStatus>> {
-        let before = renewals.clone();
-        if self.step != Step::Release {
-            for renewal in &mut renewals {
-                renewal.grant = self.now(&renewal.grant);
-            }
-        }
-        let mut answers = client.renew(&renewals).await;
-        for ((asked, changed), answer) in before.iter().zip(&renewals).zip(&mut answers) {
-            if self.step == Step::RenewInVain && asked.grant != changed.grant {
-                *answer = Ok(LeaseStatus::NotHeld);
-            }
-        }
-        answers
-    }
-
-    async fn releases(self: Arc<Self>, client: Client, grant: GrantRef) -> Result<LeaseStatus> {
-        client.release(&if self.step == Step::Release { self.now(&grant) } else { grant }).await
-    }
 }

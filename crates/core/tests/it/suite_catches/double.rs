@@ -8,10 +8,10 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use futures::future::BoxFuture;
-use leasehold_core::conformance::{Fixture, Shareable, Subject, TestClient};
+use leasehold_core::conformance::Fixture;
 use leasehold_core::{
-    Attempt, Backend, Capabilities, Claim, Clock, Cursor, GrantRef, Holder, Holders, LeaseStatus, LocalHandoff,
-    LockKey, MemoryBackend, Notifications, OwnerId, Page, Renewal, Result, SharedBackend, Subscription,
+    Attempt, Backend, Capabilities, Claim, Clock, Cursor, GrantRef, Holder, Holders, LeaseStatus, LockKey,
+    MemoryBackend, Notifications, OwnerId, Page, Renewal, Result, SharedBackend, Subscription,
 };
 
 /// One client of the store.
@@ -156,8 +156,6 @@ pub(crate) struct Double {
     pub(crate) signals: bool,
     pub(crate) subscribes: Replaced<LockKey, Result<Box<dyn Subscription>>>,
     pub(crate) namespace: fn(&str) -> String,
-    /// What the client's program uses.
-    pub(crate) client: Box<dyn Fn(TestClient) -> TestClient + Send + Sync>,
 }
 
 impl Double {
@@ -182,7 +180,6 @@ impl Double {
             signals: true,
             subscribes: Box::new(async |client: Client, key: LockKey| client.store.subscribe(&key).await),
             namespace: str::to_owned,
-            client: Box::new(|client| client),
         }
     }
 }
@@ -332,25 +329,5 @@ impl Fixture for Broken {
         let namespace = (self.double.namespace)(namespace);
         let (store, clock) = (self.client.store.namespace(&namespace), clock.clone());
         Ok(Self { client: Client { store, clock, namespace, ..self.client.clone() }, double: Arc::clone(&self.double) })
-    }
-}
-
-#[async_trait]
-impl Subject for Broken {
-    fn capabilities(&self) -> Capabilities {
-        Backend::capabilities(self)
-    }
-
-    async fn available(&self) -> std::result::Result<(), String> {
-        Ok(())
-    }
-
-    async fn client(&self, namespace: &str, clock: Clock, local_handoff: LocalHandoff) -> Result<TestClient> {
-        let client = Shareable(self.clone()).client(namespace, clock, local_handoff).await?;
-        Ok((self.double.client)(client))
-    }
-
-    fn environment(&self) -> Vec<(String, String)> {
-        Vec::new()
     }
 }

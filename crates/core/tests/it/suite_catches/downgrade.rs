@@ -1,34 +1,20 @@
 //! Stores that make a reader of a writer in a way that lets others in, or leaves something of the writer.
 
-use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use leasehold_core::{
-    Attempt, Backend, Claim, Error, ErrorKind, FencingToken, GrantRef, LeaseStatus, LockKey, Mode, Result,
-};
+use leasehold_core::{Attempt, Backend, Claim, FencingToken, GrantRef, LeaseStatus, LockKey, Mode, Result};
 
-use crate::suite_catches::attach::{Step, still_knows};
 use crate::suite_catches::catches;
-use crate::suite_catches::double::{Client, Double, Downgrade, downgrades, of};
+use crate::suite_catches::double::{Client, Double, Downgrade, downgrades};
 
 catches! {
     DowngradesWithAGap downgrades(releases_in_between),
-    DowngradesNothing downgrades(async |_: Client, _: Downgrade| Err::<Attempt, _>(unsupported())),
     DowngradesToAWriter downgrades(stays_the_writer),
     DowngradesUnderTheOldNumber downgrades(same_number),
-    LetsTheWriterRenew still_knows(Step::Renew),
-    LetsTheWriterRelease still_knows(Step::Release),
-    DowngradesForAnHour asks(|claim| claim.ttl = Duration::from_secs(3600)),
     DowngradesForASecond asks(|claim| claim.ttl = Duration::from_secs(1)),
     ForgetsTheReadersTexts asks(|claim| claim.label = None),
     DowngradesAnybody downgrades(releases_first),
-    GivesReadersBesideItOneNumber one_number(),
-    ProlongsTheReaderByItsWriter still_knows(Step::RenewInVain),
     DowngradesAnyNumber downgrades(any_number),
-}
-
-fn unsupported() -> Error {
-    Error::new(ErrorKind::Unsupported, "downgrade")
 }
 
 const NO: Attempt = Attempt::Busy { retry_in: None };
@@ -87,24 +73,4 @@ fn asks(change: fn(&mut Claim)) -> Double {
 async fn any_number(client: Client, (writer, claim): Downgrade) -> Result<Attempt> {
     let epoch = epoch_of_writer(&client, &writer.key).await?;
     client.store.downgrade(&GrantRef { epoch, ..writer }, &claim).await
-}
-
-/// Readers beside one that was the writer have its number.
-fn one_number() -> Double {
-    let number: Arc<Mutex<Option<u64>>> = Arc::default();
-    let grants = of(&number, async |number: Arc<Mutex<Option<u64>>>, client: Client, claim: Claim| {
-        let attempt = client.claim(&claim).await?;
-        let epoch = *number.lock().unwrap();
-        let granted = matches!(attempt, Attempt::Granted { .. }) && claim.mode == Mode::Shared && epoch.is_some();
-        Ok(if granted { Attempt::Granted { epoch } } else { attempt })
-    });
-    let downgrades =
-        of(&number, async |number: Arc<Mutex<Option<u64>>>, client: Client, (writer, claim): Downgrade| {
-            let attempt = client.store.downgrade(&writer, &claim).await?;
-            if let Attempt::Granted { epoch } = attempt {
-                *number.lock().unwrap() = epoch;
-            }
-            Ok(attempt)
-        });
-    Double { claims: Box::new(grants), downgrades: Box::new(downgrades), ..Double::sound() }
 }

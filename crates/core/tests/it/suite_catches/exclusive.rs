@@ -1,55 +1,45 @@
 //! Claims, releases, tokens and keys of exclusive locks, broken.
 
-use std::collections::HashMap;
 use std::future::{Ready, ready};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use leasehold_core::{
-    Attempt, Backend, Claim, Clock, Error, ErrorKind, FencingToken, GrantRef, Holders, LeaseStatus, LockKey,
-    MemoryBackend, Mode, OwnerId, Renewal, Result,
+    Attempt, Backend, Claim, Clock, FencingToken, GrantRef, LeaseStatus, LockKey, Mode, OwnerId, Renewal, Result,
 };
 
 use crate::suite_catches::catches;
-use crate::suite_catches::double::{Client, Double, Force, asks, claims, of, releases};
+use crate::suite_catches::double::{Client, Double, asks, claims, releases};
 
 const DAY: Duration = Duration::from_secs(86_400);
 
 catches! {
-    NeverGrants claims(async |_: Client, _: Claim| Err::<Attempt, _>(Error::new(ErrorKind::Unsupported, "acquire"))),
     NeverExcludes claims(never_excludes),
     ChecksBeforeItInserts claims(checks_before_it_inserts) => c01_of_claims_at_one_moment_one_is_granted,
     IgnoresTheLease asks(|claim| claim.ttl = DAY),
     GrantsHalfTheLease asks(|claim| claim.ttl /= 2) => c05_nobody_is_granted_before_the_guard_gives_up,
     GrantsWholeSeconds asks(|claim| claim.ttl = Duration::from_secs(claim.ttl.as_secs().max(1))),
     CutsLongLeases asks(|claim| claim.ttl = claim.ttl.min(DAY * 23 / 24)),
-    ExpiresByTheClientsClock expires_by_the_clients_clock() => c08_a_client_an_hour_off_behaves_like_any_other,
-    LeasesByTheClientsClock expires_by_the_clients_clock(),
+    EndsByTheClientsClock claims(ends_by_the_clients_clock) => c08_a_client_an_hour_off_behaves_like_any_other,
     BlocksTry claims(blocks_try) => c10_try_answers_none_while_held,
     HidesWhatIsLeft claims(hides_what_is_left),
     ClaimAgainProlongs claims(claim_again_prolongs),
     ClaimAgainIsAnother claims(claim_again_is_another),
     GrantsFromMemoryWhatWasForced grants_from_memory(&[Mode::Exclusive, Mode::Shared], false),
-    GrantsReadersFromMemoryWhatWasForced grants_from_memory(&[Mode::Shared], false),
     GrantsReadersAnewFromMemory grants_from_memory(&[Mode::Shared], true),
     ReleasesWithoutComparing releases(releases_without_comparing),
     ReleasesWhatExpired releases(releases_what_expired),
     ReleasesNothing releases(releases_nothing),
     TellsLossOnRelease releases(tells_loss_on_release),
-    ForceForgetsTheCounter force_forgets_the_counter(),
     LosesTheTokenOrder tokens(|_, epoch| (1 << 46) - epoch),
     TokensOfTheClockAlone tokens_of_the_clock_alone(Mode::Exclusive),
     TokensWithoutClock tokens(|count, _| count) => c04_an_empty_store_begins_at_its_clock,
-    TokensOfMilliseconds tokens(|_, epoch| epoch / 16) => c04_an_empty_store_begins_at_its_clock,
     TokensOfNextMonth tokens(|_, epoch| epoch + 30 * 86_400_000 * 16) => c04_an_empty_store_begins_at_its_clock,
     TokensAheadOfTheClock tokens(|count, epoch| epoch + 100 * count) => c04_epochs_grow_no_faster_than_the_clock,
-    TokensOfMicroseconds tokens(|_, epoch| epoch * 125 / 2),
     FoldsKeyCase folds(str::to_lowercase),
-    FoldsTheCaseOfOtherLetters folds(|key| key.chars().map(lower_beyond_ascii).collect()),
     TrimsKeys folds(|key| key.trim_end_matches([' ', '\t', '\n']).to_owned()),
     CutsLongKeys folds(|key| key.chars().take(254).collect()),
-    CutsKeysToAColumn folds(|key| key.chars().take(191).collect()),
     HasALockForASlot folds(|key| format!("{}", crc_16(key) % 16_384)) => c22_keys_that_look_alike_are_distinct,
     HasALockForACrc32 folds(|key| format!("{:08x}", crc_32(key))) => c22_keys_that_look_alike_are_distinct,
     HasALockForAHashBy31 folds(|key| hash_by(31, key)) => c22_keys_that_look_alike_are_distinct,
@@ -57,11 +47,10 @@ catches! {
     MixesNamespaces namespaces(|_| "all".to_owned()) => c22_namespaces_do_not_see_each_other,
     FoldsNamespaceCase namespaces(str::to_lowercase) => c22_namespaces_do_not_see_each_other,
     JoinsWithoutSeparator joins("") => c22_namespaces_that_begin_alike_do_not_meet,
-    JoinsWithColons joins(":") => c22_namespaces_that_begin_alike_do_not_meet,
     NeverSignals Double { signals: false, ..Double::sound() },
 }
 
-pub(crate) async fn never_excludes(client: Client, claim: Claim) -> Result<Attempt> {
+async fn never_excludes(client: Client, claim: Claim) -> Result<Attempt> {
     if let Attempt::Busy { .. } = client.claim(&claim).await? {
         client.store.force_release(&claim.key, None).await?;
     }
@@ -80,78 +69,10 @@ async fn checks_before_it_inserts(client: Client, claim: Claim) -> Result<Attemp
     })
 }
 
-/// Stores when the lease ends by the clock of who asks, and compares that with the clock of who asks next.
-#[derive(Default)]
-struct ClientsClocks(Mutex<HashMap<LockKey, (OwnerId, Duration)>>);
-
-fn expires_by_the_clients_clock() -> Double {
-    let it = Arc::new(ClientsClocks::default());
-    Double {
-        claims: Box::new(of(&it, ClientsClocks::claim)),
-        renews: Box::new(of(&it, ClientsClocks::renew)),
-        releases: Box::new(of(&it, ClientsClocks::release)),
-        inspects: Box::new(of(&it, ClientsClocks::inspect)),
-        ..Double::sound()
-    }
-}
-
-impl ClientsClocks {
-    /// What time it is, to this client.
-    #[allow(clippy::default_trait_access, reason = "a moment has no public name")]
-    fn now(client: &Client) -> Duration {
-        client.clock.now().since(Default::default())
-    }
-
-    fn ends(&self, key: &LockKey) -> Option<Duration> {
-        self.0.lock().unwrap().get(key).map(|(_, ends)| *ends)
-    }
-
-    fn note(&self, key: &LockKey, owner: OwnerId, ends: Duration) {
-        let mut notes = self.0.lock().unwrap();
-        if notes.get(key).is_none_or(|(held, _)| *held == owner) {
-            notes.insert(key.clone(), (owner, ends));
-        }
-    }
-
-    async fn let_expire(&self, client: &Client, key: &LockKey) -> Result<()> {
-        if self.ends(key).is_some_and(|ends| ends <= Self::now(client)) {
-            client.store.force_release(key, None).await?;
-            self.0.lock().unwrap().remove(key);
-        }
-        Ok(())
-    }
-
-    async fn claim(self: Arc<Self>, client: Client, claim: Claim) -> Result<Attempt> {
-        self.let_expire(&client, &claim.key).await?;
-        let attempt = client.claim(&Claim { ttl: DAY, ..claim.clone() }).await?;
-        if let Attempt::Granted { .. } = attempt {
-            self.note(&claim.key, claim.owner, Self::now(&client) + claim.ttl);
-        }
-        Ok(attempt)
-    }
-
-    async fn renew(self: Arc<Self>, client: Client, mut renewals: Vec<Renewal>) -> Vec<Result<LeaseStatus>> {
-        for Renewal { grant, ttl } in &mut renewals {
-            if let Err(error) = self.let_expire(&client, &grant.key).await {
-                return vec![Err(error)];
-            }
-            self.note(&grant.key, grant.owner, Self::now(&client) + *ttl);
-            *ttl = DAY;
-        }
-        client.renew(&renewals).await
-    }
-
-    async fn release(self: Arc<Self>, client: Client, grant: GrantRef) -> Result<LeaseStatus> {
-        self.0.lock().unwrap().retain(|_, (owner, _)| *owner != grant.owner);
-        client.release(&grant).await
-    }
-
-    async fn inspect(self: Arc<Self>, client: Client, key: LockKey) -> Result<Holders> {
-        let mut seen = client.store.inspect(&key).await?;
-        let left = self.ends(&key).map(|ends| ends.saturating_sub(Self::now(&client)));
-        seen.holders.iter_mut().for_each(|holder| holder.remaining = left);
-        Ok(seen)
-    }
+/// Writes down when the lease ends by the clock of who asks, which the store compares with its own.
+async fn ends_by_the_clients_clock(client: Client, mut claim: Claim) -> Result<Attempt> {
+    claim.ttl += client.clock.now().since(Clock::system().now());
+    client.claim(&claim).await
 }
 
 async fn blocks_try(client: Client, claim: Claim) -> Result<Attempt> {
@@ -210,7 +131,7 @@ async fn releases_what_expired(client: Client, grant: GrantRef) -> Result<LeaseS
     Ok(if free { LeaseStatus::Held } else { held })
 }
 
-pub(crate) fn releases_nothing(_: Client, _: GrantRef) -> Ready<Result<LeaseStatus>> {
+fn releases_nothing(_: Client, _: GrantRef) -> Ready<Result<LeaseStatus>> {
     ready(Ok(LeaseStatus::Held))
 }
 
@@ -219,40 +140,8 @@ async fn tells_loss_on_release(client: Client, grant: GrantRef) -> Result<LeaseS
 }
 
 /// A forced release deletes the row with the number that was given last, and the next begins at the clock.
-#[derive(Default)]
-struct Rows(Mutex<HashMap<LockKey, usize>>);
-
-fn force_forgets_the_counter() -> Double {
-    let it = Arc::new(Rows::default());
-    Double {
-        claims: Box::new(of(&it, async |it: Arc<Rows>, client: Client, claim: Claim| {
-            it.of(&client, &claim.key).try_acquire(&claim).await
-        })),
-        releases: Box::new(of(&it, async |it: Arc<Rows>, client: Client, grant: GrantRef| {
-            it.of(&client, &grant.key).release(&grant).await
-        })),
-        inspects: Box::new(of(&it, async |it: Arc<Rows>, client: Client, key: LockKey| {
-            it.of(&client, &key).inspect(&key).await
-        })),
-        forces: Box::new(of(&it, async |it: Arc<Rows>, client: Client, (key, only): Force| {
-            let ended = it.of(&client, &key).force_release(&key, only).await;
-            *it.0.lock().unwrap().entry(key).or_default() += 1;
-            ended
-        })),
-        ..Double::sound()
-    }
-}
-
-impl Rows {
-    /// Those since the last forced release.
-    fn of(&self, client: &Client, key: &LockKey) -> MemoryBackend {
-        let forced = self.0.lock().unwrap().get(key).copied();
-        client.store.namespace(&format!("since {forced:?}"))
-    }
-}
-
 /// The epoch, from how many grants there were so far and what the store says.
-pub(crate) fn tokens(of: fn(u64, u64) -> u64) -> Double {
+fn tokens(of: fn(u64, u64) -> u64) -> Double {
     let grants = Arc::new(AtomicU64::new(0));
     claims(move |client: Client, claim: Claim| {
         let grants = Arc::clone(&grants);
@@ -283,15 +172,11 @@ pub(crate) fn tokens_of_the_clock_alone(mode: Mode) -> Double {
 }
 
 /// What becomes of a key on its way to the store.
-pub(crate) fn folds(fold: fn(&str) -> String) -> Double {
+fn folds(fold: fn(&str) -> String) -> Double {
     claims(move |client: Client, claim: Claim| async move {
         let key = LockKey::new(fold(claim.key.as_str()))?;
         client.claim(&Claim { key, ..claim }).await
     })
-}
-
-fn lower_beyond_ascii(letter: char) -> char {
-    if letter.is_ascii() { letter } else { letter.to_lowercase().next().unwrap_or(letter) }
 }
 
 /// The checksum by which a cluster of Redis deals keys out to its slots.

@@ -5,24 +5,16 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use leasehold_core::LeaseStatus::{Held, NotHeld};
-use leasehold_core::{
-    Attempt, Claim, Error, ErrorKind, FencingToken, GrantRef, LeaseStatus, Mode, OwnerId, Renewal, Result,
-};
+use leasehold_core::{Attempt, Claim, FencingToken, GrantRef, LeaseStatus, Mode, OwnerId, Renewal, Result};
 
 use crate::suite_catches::catches;
 use crate::suite_catches::double::{Client, Double, renews, renews_for};
 
 catches! {
     GivesHalfTheLease renews_for(|renewal| renewal.ttl /= 2),
-    IsShorterThanItSays renews_for(|renewal| renewal.ttl /= 2) => c05_nobody_is_granted_before_the_guard_gives_up,
     GivesADay renews_for(|renewal| renewal.ttl = Duration::from_secs(86_400)),
-    LastsLongerThanItSays renews_for(|renewal| renewal.ttl *= 20),
-    IgnoresWhatIsAskedFor renews_for(|renewal| renewal.ttl = Duration::from_secs(60)),
     ReadersGetHalfTheLease renews_for(readers_get_half) => c05_nobody_is_granted_before_the_guard_gives_up,
-    RenewsNothing first_of_many(0),
     RenewsOnlyTheFirst first_of_many(1),
-    FirstFiveOfMany first_of_many(5) => c09_the_largest_batch_renews_every_one,
-    FirstThirtyTwoOfMany first_of_many(32) => c09_the_largest_batch_renews_every_one,
     AllButTheLastOfMany first_of_many(249) => c09_the_largest_batch_renews_every_one,
     AnswersInReverse says(|_, answers| answers.reverse()),
     ForgetsTheLastAnswer says(|_, answers| answers.truncate(answers.len().max(2) - 1)),
@@ -31,15 +23,11 @@ catches! {
     HoldsOnToWhatWasForcedLongAgo renews(holds_on_to_what_was_forced)
         => c25_force_release_frees_the_key_and_tells_the_holder,
     OneGoneEndsTheBatch says(|_, answers| if one_gone(answers) { each(answers, |_| Ok(NotHeld)) }),
-    OneGoneFailsTheBatch says(|_, answers| if one_gone(answers) { each(answers, |_| Err(failure())) }),
-    OneGoneIsOverlooked says(|_, answers| if one_gone(answers) { each(answers, |_| Ok(Held)) }),
     OneGoneKeepsTheOthers renews(one_gone_keeps_the_others),
     OneOfTwins renews(one_of_twins),
-    TiresOutSoon tires_out(6),
     TiresOut tires_out(12) => c09_a_grant_is_renewed_as_often_as_is_asked,
     RecreatesWhatWasReleased recreates(|_| true),
-    RecreatesReaders recreates(|grant| grant.mode == Mode::Shared) => c09_renewal_of_an_expired_grant_creates_nothing,
-    RecreatesReadersBesideWriters says(readers_are_held),
+    RecreatesReaders recreates(|grant| grant.mode == Mode::Shared),
     RenewsForEveryOwner renews(renews_for_every_owner),
 }
 
@@ -96,19 +84,6 @@ async fn holds_on_to_what_was_forced(client: Client, renewals: Vec<Renewal>) -> 
 /// Of several.
 fn one_gone(answers: &[Result<LeaseStatus>]) -> bool {
     answers.len() > 1 && answers.iter().any(|held| matches!(held, Ok(NotHeld)))
-}
-
-fn failure() -> Error {
-    Error::new(ErrorKind::Backend, "renew")
-}
-
-/// A reader's row that is still there is prolonged, whatever was granted since.
-fn readers_are_held(renewals: &[Renewal], answers: &mut Answers) {
-    for (renewal, answer) in renewals.iter().zip(answers) {
-        if renewal.grant.mode == Mode::Shared {
-            *answer = Ok(Held);
-        }
-    }
 }
 
 /// Of a grant that is in a batch twice, the first entry counts, as in a lookup that finds the first.

@@ -5,32 +5,25 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use leasehold_core::{
-    Attempt, Backend, Claim, FencingToken, GrantRef, Holders, LeaseStatus, LockKey, Mode, OwnerId, Renewal, Result,
+    Attempt, Backend, Claim, FencingToken, GrantRef, LeaseStatus, LockKey, Mode, OwnerId, Renewal, Result,
 };
 
 use crate::suite_catches::catches;
-use crate::suite_catches::double::{Client, Double, Force, asks, claims, forces, releases, renews};
+use crate::suite_catches::double::{Client, Double, asks, claims, releases, renews};
 use crate::suite_catches::exclusive::tokens_of_the_clock_alone;
 
 catches! {
     LooksForWritersBeforeItInserts claims(looks_for_writers_before_it_inserts),
-    LetsWritersInLate lets_writers_in_late(),
     WritersPassReaders claims(writers_pass_readers),
     StoresFortyReaders claims(stores_forty_readers) => c01_each_of_many_readers_excludes_writers,
     ReadersExcludeReaders asks(|claim| claim.mode = Mode::Exclusive),
-    ForgetsReaders claims(forgets_readers),
     OneLeaseForAllReaders claims(one_lease_for_all_readers),
     OneReaderRenewsAll renews(one_reader_renews_all),
-    DrawsEarly claims(draws_early),
     TryLeavesAMark try_leaves_a_mark(),
     OneReaderReleasesAll releases(one_reader_releases_all),
     CountsReadersTwice claims(counts_readers_twice) => c02_a_claim_is_idempotent_for_its_owner,
     StrangersReleaseReaders releases(strangers_release_readers) => c02_a_stranger_can_neither_renew_nor_release,
-    StaleReadersReleaseWriters releases(stale_readers_release_writers),
     ReadersShareAToken tokens_of_the_clock_alone(Mode::Shared),
-    ReadersHaveTheTokenOfTheWriter claims(readers_have_the_token_of_the_writer),
-    ForceSparesReaders forces(force_spares_readers),
-    ForgetsReadersReasons asks(|claim| claim.reason = claim.reason.take().filter(|_| claim.mode == Mode::Exclusive)),
     // Readers' rows that nobody has buried yet.
     ShowsDeadReaders asks(|claim| if claim.mode == Mode::Shared { claim.ttl *= 10 }),
 }
@@ -57,22 +50,6 @@ async fn looks_for_writers_before_it_inserts(client: Client, claim: Claim) -> Re
     }
 }
 
-/// The same for writers, who look for readers.
-fn lets_writers_in_late() -> Double {
-    let grants = async |client: Client, claim: Claim| {
-        let free = modes(&client, &claim.key).await?.is_empty();
-        if claim.mode == Mode::Exclusive {
-            tokio::time::sleep(Duration::from_millis(2)).await;
-        }
-        match client.claim(&claim).await? {
-            Attempt::Busy { .. } if free => beside(&client, &claim).await,
-            attempt => Ok(attempt),
-        }
-    };
-    let frees = async |client: Client, grant: GrantRef| client.release(&grant).await.map(|_| LeaseStatus::Held);
-    Double { releases: Box::new(frees), ..claims(grants) }
-}
-
 async fn writers_pass_readers(client: Client, claim: Claim) -> Result<Attempt> {
     if claim.mode == Mode::Exclusive && modes(&client, &claim.key).await?.contains(&Mode::Shared) {
         return beside(&client, &claim).await;
@@ -87,16 +64,6 @@ async fn stores_forty_readers(client: Client, claim: Claim) -> Result<Attempt> {
         return Ok(Attempt::Granted { epoch: Some(FencingToken::epoch_at(client.clock.since_1970())) });
     }
     client.claim(&claim).await
-}
-
-/// The newest reader is the only one that the store knows.
-async fn forgets_readers(client: Client, claim: Claim) -> Result<Attempt> {
-    let attempt = client.claim(&claim).await?;
-    if claim.mode == Mode::Shared && matches!(attempt, Attempt::Granted { .. }) {
-        client.store.force_release(&claim.key, None).await?;
-        return client.claim(&claim).await;
-    }
-    Ok(attempt)
 }
 
 /// A count of readers that expires as a whole.
@@ -116,19 +83,6 @@ async fn one_reader_renews_all(client: Client, renewals: Vec<Renewal>) -> Vec<Re
         client.renew(&readers.map(|grant| Renewal { grant, ttl: *ttl }).collect::<Vec<_>>()).await;
     }
     client.renew(&renewals).await
-}
-
-/// A reader draws its number before it is admitted, and nobody looks at it again.
-async fn draws_early(client: Client, claim: Claim) -> Result<Attempt> {
-    let before = client.granted(&claim.key);
-    if claim.mode == Mode::Shared {
-        tokio::time::sleep(Duration::from_millis(3)).await;
-    }
-    let attempt = client.claim(&claim).await?;
-    let meanwhile = client.granted(&claim.key).len() > before.len() + 1;
-    let drawn = before.last().and_then(|last| last.epoch).filter(|_| meanwhile && claim.mode == Mode::Shared);
-    let granted = matches!(attempt, Attempt::Granted { .. }) && drawn.is_some();
-    Ok(if granted { Attempt::Granted { epoch: drawn.map(|before| before + 1) } } else { attempt })
 }
 
 /// A writer that is told that the key is busy holds the next reader back, although it does not wait.
@@ -178,26 +132,4 @@ async fn strangers_release_readers(client: Client, grant: GrantRef) -> Result<Le
         return Ok(LeaseStatus::Held);
     }
     client.release(&grant).await
-}
-
-async fn stale_readers_release_writers(client: Client, grant: GrantRef) -> Result<LeaseStatus> {
-    if grant.mode == Mode::Shared && modes(&client, &grant.key).await? == [Mode::Exclusive] {
-        client.store.force_release(&grant.key, None).await?;
-    }
-    client.release(&grant).await
-}
-
-async fn readers_have_the_token_of_the_writer(client: Client, claim: Claim) -> Result<Attempt> {
-    let attempt = client.claim(&claim).await?;
-    let holders = client.holders(&claim.key).await?;
-    let first = holders.into_iter().filter_map(|holder| holder.token).min();
-    let granted = matches!(attempt, Attempt::Granted { .. });
-    Ok(if granted { Attempt::Granted { epoch: first.map(FencingToken::epoch) } } else { attempt })
-}
-
-async fn force_spares_readers(client: Client, (key, only): Force) -> Result<Holders> {
-    if modes(&client, &key).await?.contains(&Mode::Shared) {
-        return client.store.inspect(&key).await;
-    }
-    client.store.force_release(&key, only).await
 }

@@ -2,15 +2,13 @@
 
 use std::time::Duration;
 
-use leasehold_core::{Attempt, Backend, Claim, FencingToken, GrantRef, Holders, LeaseStatus, LockKey, Renewal, Result};
+use leasehold_core::{Attempt, Backend, Claim, FencingToken, LeaseStatus, LockKey, Renewal, Result};
 
 use crate::suite_catches::catches;
-use crate::suite_catches::double::{self, Client, Downgrade, Force};
+use crate::suite_catches::double::{self, Client, Downgrade};
 
 catches! {
     RenewsInTwoRequests double::renews(renews),
-    ReleasesInTwoRequests double::releases(releases),
-    ForcesInTwoRequests double::forces(forces),
     DowngradesInTwoRequests double::downgrades(downgrades),
     ClaimsAnEndedLeaseInTwoRequests double::claims(claims_what_has_ended)
         => c01_of_claims_at_one_moment_one_is_granted,
@@ -42,29 +40,11 @@ async fn renews(client: Client, renewals: Vec<Renewal>) -> Vec<Result<LeaseStatu
     answers
 }
 
-async fn releases(client: Client, grant: GrantRef) -> Result<LeaseStatus> {
-    if grant.epoch.is_none() {
-        return client.release(&grant).await;
-    }
-    if !sees(&client, &grant.key, grant.epoch).await? {
-        return Ok(LeaseStatus::NotHeld);
-    }
-    client.store.force_release(&grant.key, None).await?;
-    Ok(LeaseStatus::Held)
-}
-
 async fn downgrades(client: Client, (writer, claim): Downgrade) -> Result<Attempt> {
     if !sees(&client, &writer.key, writer.epoch).await? {
         return client.store.downgrade(&writer, &claim).await;
     }
     writes(&client, &claim).await
-}
-
-async fn forces(client: Client, (key, only): Force) -> Result<Holders> {
-    if only.is_some() && !sees(&client, &key, only).await? {
-        return Ok(Holders::new(&key, Vec::new()));
-    }
-    client.store.force_release(&key, None).await
 }
 
 async fn claims_what_has_ended(client: Client, claim: Claim) -> Result<Attempt> {

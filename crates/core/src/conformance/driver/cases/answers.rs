@@ -72,16 +72,11 @@ pub(super) async fn a_release_whose_answer_is_lost_spares_the_next_holder(stage:
         let next = take(&theirs, "k").await?;
         ensure!(next.fencing_token() > token, "{next:?} after {token:?}");
         works(&ours).await?;
-        is_kept(&next, &theirs_of(&stage).await?).await?;
+        is_kept(&next, &stage.near().await?).await?;
         next.release().await?;
     }
     ours.close().await;
     Ok(())
-}
-
-/// Another client, who has nothing to settle.
-async fn theirs_of(stage: &Stage) -> Able<Locks> {
-    Ok(stage.near().await?)
 }
 
 /// A claim whose request is held on its way, and whose connection breaks.
