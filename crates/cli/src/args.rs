@@ -36,30 +36,17 @@ pub(crate) struct Cli {
     pub(crate) command: Command,
 }
 
-/// The command line of `run` alone. It takes two thirds of the time, because no other command is built for it.
-#[derive(Debug, Parser)]
-struct RunCli {
-    #[command(flatten)]
-    store: StoreArgs,
-    #[command(subcommand)]
-    command: RunCommand,
-}
-
-#[derive(Debug, Subcommand)]
-enum RunCommand {
-    Run(Box<RunArgs>),
-}
-
 impl Cli {
-    /// Parses the command line of this process. What is no complete `run` is left to the whole parser, with its messages.
+    /// Parses the command line of this process.
     pub(crate) fn of_this_process() -> Result<Self, clap::Error> {
-        Self::of_run(std::env::args_os()).map_or_else(|| Self::of_any(std::env::args_os()), Ok)
-    }
-
-    fn of_any(args: impl IntoIterator<Item = OsString>) -> Result<Self, clap::Error> {
-        let args: Vec<_> = args.into_iter().collect();
+        let args: Vec<_> = std::env::args_os().collect();
         let mut program = Self::command();
-        let matches = program.try_get_matches_from_mut(&args).map_err(|refused| advise(refused, &args))?;
+        let matches = program.try_get_matches_from_mut(&args).or_else(|_| {
+            // Help and errors need what each command says of itself.
+            program = Self::command();
+            program.build();
+            program.try_get_matches_from_mut(&args).map_err(|refused| advise(refused, &args))
+        })?;
         let cli = Self::from_arg_matches(&matches).map_err(|refused| refused.format(&mut program))?;
         if let Command::Run(run) = &cli.command
             && let Some(why) = run.contradiction()
@@ -74,12 +61,6 @@ impl Cli {
             return Err(program.error(ErrorKind::ValueValidation, why));
         }
         Ok(cli)
-    }
-
-    fn of_run(args: impl IntoIterator<Item = OsString>) -> Option<Self> {
-        let RunCli { store, command: RunCommand::Run(run) } = RunCli::try_parse_from(args).ok()?;
-        run.contradiction().is_none().then_some(())?;
-        Some(Self { store, command: Command::Run(run) })
     }
 }
 
@@ -127,7 +108,9 @@ pub(crate) struct StoreArgs {
     pub(crate) session: Option<String>,
 }
 
+// Only the arguments of the command that is asked for are built: those of all take longer than the rest.
 #[derive(Debug, Subcommand)]
+#[command(defer = true)]
 pub(crate) enum Command {
     Run(Box<RunArgs>),
     Hold(Box<HoldArgs>),
@@ -486,36 +469,4 @@ pub(crate) struct ManArgs {
 /// Whether the text is an address under which a store could be found.
 fn is_store(text: &str) -> bool {
     (text.contains("://") || text.starts_with("file:/")) && kind_of(text).is_ok()
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_definitions_are_sound() {
-        Cli::command().debug_assert();
-    }
-
-    #[test]
-    fn run_alone_is_parsed_as_by_the_whole_parser() {
-        for line in [
-            "leasehold run k true",
-            "leasehold run k -- true --help",
-            "leasehold --backend file:/x run -n -s --ttl 5s k -- true",
-            "leasehold run --backend file:/x -w 1s --session a k true run",
-            "leasehold run run run",
-            "leasehold run k",
-            "leasehold run --help",
-            "leasehold run -n -w 1s k true",
-            "leasehold --version",
-            "leasehold inspect k",
-            "leasehold help run",
-            "leasehold",
-        ] {
-            let args = || line.split(' ').map(OsString::from);
-            let whole = Cli::try_parse_from(args()).ok().filter(|cli| matches!(cli.command, Command::Run(_)));
-            assert_eq!(format!("{:?}", Cli::of_run(args())), format!("{whole:?}"), "{line}");
-        }
-    }
 }
