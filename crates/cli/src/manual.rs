@@ -7,7 +7,6 @@ use clap_mangen::Man;
 use clap_mangen::roff::{Roff, bold, roman};
 
 use crate::args::EXAMPLES;
-use crate::exit;
 
 /// A word, and what it means.
 type Entry = (&'static str, &'static str);
@@ -25,13 +24,11 @@ pub(crate) fn page(command: &Command) -> io::Result<Vec<u8>> {
         man.render_subcommands_section(&mut page)?;
     }
     let mut more = Roff::default();
-    more.control("SH", ["EXIT STATUS"]);
-    for (code, meaning) in exit_status(name) {
-        more.control("TP", []).text([bold(code)]).text([roman(meaning)]);
-    }
-    more.control("SH", ["ENVIRONMENT"]);
-    for (variable, meaning) in environment(name) {
-        more.control("TP", []).text([bold(*variable)]).text([roman(*meaning)]);
+    for (heading, entries) in [("EXIT STATUS", &EXIT_STATUS[..]), ("ENVIRONMENT", &ENVIRONMENT[..])] {
+        more.control("SH", [heading]);
+        for (word, meaning) in entries {
+            more.control("TP", []).text([bold(*word)]).text([roman(*meaning)]);
+        }
     }
     more.control("SH", ["EXAMPLES"]).control("nf", []);
     for line in examples(name) {
@@ -45,71 +42,39 @@ pub(crate) fn page(command: &Command) -> io::Result<Vec<u8>> {
     Ok(page)
 }
 
-/// Where the command has codes of its own, these, and those that all commands have.
-fn exit_status(command: &str) -> Vec<(String, &'static str)> {
-    let own: &[(u8, &str)] = match command {
-        "leasehold" | "run" => &[
-            (exit::CONFLICT, "somebody else held the lock for the whole wait (-E)"),
-            (exit::LOST, "the lock was lost before the command ended (--lost-exit-code)"),
-            (exit::NOT_EXECUTABLE, "the command cannot be executed"),
-            (exit::NOT_FOUND, "there is no such command"),
-        ],
-        "inspect" => &[(0, "the key is held, or free"), (1, "the key is free (--exit-code)")],
-        "force-release" => &[(0, "somebody held the lock"), (1, "it was free, or --token is not of its holder")],
-        "hold" => &[
-            (0, "the lock was released, or the input ended"),
-            (exit::CONFLICT, "somebody else held the lock for the whole wait"),
-            (exit::LOST, "the lock was lost"),
-        ],
-        "acquire" | "wait" => &[(0, "it is done"), (exit::CONFLICT, "somebody else held the lock for the whole wait")],
-        "renew" | "release" => &[(0, "it is done"), (exit::LOST, "the lock was not held any more")],
-        "doctor" | "heal" => &[(0, "all is well"), (1, "there are warnings"), (2, "there are errors")],
-        _ => &[(0, "it is done")],
-    };
-    let all = [
-        (exit::USAGE, "bad usage: arguments, durations, keys, URLs, unknown stores"),
-        (exit::UNAVAILABLE, "the store could not be reached, or gave no answer"),
-        (exit::SYSTEM, "the operating system refused something that it never refuses"),
-        (exit::CONFIG, "no permission, wrong password, wrong configuration, or not supported by this store"),
-    ];
-    let mut codes: Vec<_> = own.iter().chain(&all).copied().collect();
-    codes.sort_unstable();
-    let mut lines: Vec<_> = codes.into_iter().map(|(code, meaning)| (code.to_string(), meaning)).collect();
-    if matches!(command, "leasehold" | "run") {
-        lines.insert(0, ("the command's".to_owned(), "it ran under the lock from its beginning to its end"));
-    }
-    lines.push(("128 + N".to_owned(), "signal N ended it"));
-    lines
-}
+const EXIT_STATUS: [Entry; 13] = [
+    ("the command's", "run: the command ran under the lock from its beginning to its end"),
+    ("0", "it is done, or all is well"),
+    (
+        "1",
+        "inspect --exit-code: the lock is free; force-release: nothing was released; doctor, heal: there are warnings",
+    ),
+    ("2", "doctor, heal: there are errors"),
+    ("64", "bad usage: arguments, durations, keys, URLs, unknown stores"),
+    ("69", "the store could not be reached, or gave no answer (--unavailable-exit-code)"),
+    ("70", "the operating system refused something that it never refuses"),
+    ("75", "somebody else held the lock for the whole wait (-E)"),
+    ("76", "the lock was lost, or not held any more (--lost-exit-code)"),
+    ("78", "no permission, wrong password, wrong configuration, or not supported by this store"),
+    ("126", "run: the command cannot be executed"),
+    ("127", "run: there is no such command"),
+    ("128 + N", "signal N ended it"),
+];
 
-fn environment(command: &str) -> &'static [Entry] {
-    const RUN: &[Entry] = &[
-        STORE,
-        PASSWORD,
-        LOG,
-        ("LEASEHOLD_KEY", "set for the command: the key; with --permits that of the permit"),
-        ("LEASEHOLD_TOKEN", "set for the command: the fencing token, larger with every grant of the key"),
-        ("LEASEHOLD_TOKENS", "set for a command under several keys: a JSON object with the token of each"),
-        (
-            "LEASEHOLD_EXPIRES_IN_MS",
-            "set for the command, if the store has leases: what was left of the lease when it was started",
-        ),
-    ];
-    const STORE: Entry = (
+const ENVIRONMENT: [Entry; 9] = [
+    (
         "LEASEHOLD_BACKEND",
-        "the URL of the store, where --backend does not name one; none: there is no default. For the command it is set without a password",
-    );
-    const PASSWORD: Entry =
-        ("LEASEHOLD_PASSWORD", "the password of the store, where its URL has none; it is not handed on to the command");
-    const LOG: Entry = ("RUST_LOG", "what is logged on standard error, such as leasehold=debug");
-    const SCREEN: Entry = ("NO_COLOR, TERM=dumb", "no colours");
-    match command {
-        "leasehold" | "run" => RUN,
-        "watch" => &[STORE, PASSWORD, LOG, SCREEN],
-        "agent" => &[STORE, PASSWORD, LOG, ("LEASEHOLD_AGENT", "the socket, where --socket does not name one")],
-        _ => &[STORE, PASSWORD, LOG],
-    }
-}
+        "the URL of the store, where --backend does not name one; none: there is no default. For the command of run it is set without a password",
+    ),
+    ("LEASEHOLD_PASSWORD", "the password of the store, where its URL has none; it is not handed on to the command"),
+    ("LEASEHOLD_AGENT", "agent: the socket, where --socket does not name one"),
+    ("RUST_LOG", "what is logged on standard error, such as leasehold=debug"),
+    ("NO_COLOR, TERM=dumb", "watch: no colours"),
+    ("LEASEHOLD_KEY", "set for the command of run: the key; with --permits that of the permit"),
+    ("LEASEHOLD_TOKEN", "set for it: the fencing token, larger with every grant of the key"),
+    ("LEASEHOLD_TOKENS", "set for it under several keys: a JSON object with the token of each"),
+    ("LEASEHOLD_EXPIRES_IN_MS", "set for it, if the store has leases: what was left of the lease when it was started"),
+];
 
 fn examples(command: &str) -> Vec<&'static str> {
     let own: &[&str] = match command {
