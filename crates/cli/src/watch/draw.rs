@@ -116,7 +116,7 @@ mod tests {
     use std::time::Duration;
 
     use leasehold::{Holder, Mode};
-    use ratatui::buffer::Buffer;
+    use ratatui::buffer::{Buffer, Cell};
 
     use super::super::samples::{self, holder, now, press, row};
     use super::*;
@@ -147,13 +147,38 @@ mod tests {
                     let mut state = state();
                     press(&mut state, keys);
                     let screen = drawn(&mut state, (width, height));
-                    let mut symbols = screen.content().iter().map(ratatui::buffer::Cell::symbol);
+                    let mut symbols = screen.content().iter().map(Cell::symbol);
                     assert!(!symbols.any(|symbol| symbol.contains(char::is_control)), "{keys} {screen:?}");
                     state.answered(Err("connection refused".to_owned()), now().since, Duration::ZERO);
                     drawn(&mut state, (width, height));
                 }
             }
         }
+    }
+
+    #[test]
+    fn the_readme_shows_what_is_drawn() {
+        let rows = [
+            ("backup/db1", "root@db1 pid 4711", "base backup", 4320, 1, 1),
+            ("cron/mail", "mail@web2 pid 812", "", 8, 1, 0),
+            ("report/42", "app1 pid 20", "nightly report", 40, 3, 0),
+        ]
+        .map(|(key, label, reason, held, holders, waiters)| {
+            let mut holder = holder(label, held);
+            holder.reason = Some(reason.to_owned()).filter(|reason| !reason.is_empty());
+            holder.mode = if holders > 1 { Mode::Shared } else { Mode::Exclusive };
+            let mut row = row(key, vec![holder; holders]);
+            row.waiters = Some(waiters);
+            row
+        });
+        let mut state = State::default();
+        state.answered(Ok(rows.to_vec()), Duration::from_secs(20), Duration::ZERO);
+        let store = "redis-rw://db1:6379".to_owned();
+        let look = Look { store, prefix: String::new(), interval: Duration::from_secs(60), colour: true };
+        let screen = samples::drawn(&mut state, &look, (100, 6));
+        let lines = screen.content().chunks(100).map(|line| line.iter().map(Cell::symbol).collect::<String>());
+        let lines: Vec<_> = lines.map(|line| line.trim_end().to_owned()).collect();
+        assert!(include_str!("../../README.md").contains(&lines.join("\n")), "{}", lines.join("\n"));
     }
 
     #[test]

@@ -14,8 +14,6 @@ mod draw;
 mod grid;
 mod panel;
 #[cfg(test)]
-mod picture;
-#[cfg(test)]
 mod samples;
 mod screen;
 

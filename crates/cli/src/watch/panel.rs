@@ -4,7 +4,7 @@ use leasehold::{Holder, Mode};
 use ratatui::Frame;
 use ratatui::layout::{Constraint, Layout, Rect};
 use ratatui::text::Line;
-use ratatui::widgets::{Block, Clear, Paragraph};
+use ratatui::widgets::{Block, Clear, Paragraph, Wrap};
 use unicode_width::UnicodeWidthStr;
 
 use super::column::Column;
@@ -36,21 +36,21 @@ pub(super) fn details(frame: &mut Frame<'_>, state: &State, of: &Details, look: 
     frame.render_widget(Clear, area);
     let key = wording::shown(of.key.as_str());
     let Some(row) = state.table.row(&of.key) else {
-        frame.render_widget(Paragraph::new(wrapped(&format!("{key}\n\nNobody holds it now."), area.width)), area);
+        frame.render_widget(wrapped(&format!("{key}\n\nNobody holds it now.")), area);
         return;
     };
-    let summary = wrapped(&format!("{key}\n{}\n", in_short(row)), area.width);
+    let summary = format!("{key}\n{}", in_short(row));
     let [name, holders, texts] = Layout::vertical([
-        Constraint::Length(rows(&summary).min(area.height / 3)),
+        Constraint::Length(rows(&summary, area.width).min(area.height / 3)),
         Constraint::Fill(1),
         Constraint::Length(area.height / 3),
     ])
     .areas(area);
     let selected = of.selected(row);
-    frame.render_widget(Paragraph::new(summary), name);
+    frame.render_widget(wrapped(&summary), name);
     list_of_holders(frame, row, selected.map(|(at, _)| at), look, now, holders);
     if let Some((_, holder)) = selected {
-        frame.render_widget(Paragraph::new(wrapped(&in_full(row, holder, now), texts.width)), texts);
+        frame.render_widget(wrapped(&in_full(row, holder, now)), texts);
     }
 }
 
@@ -117,64 +117,19 @@ pub(super) fn help(frame: &mut Frame<'_>, look: &Look, area: Rect) {
 /// A box with a title in the middle of the area, as large as its text needs.
 fn boxed(frame: &mut Frame<'_>, title: &'static str, text: &str, look: &Look, area: Rect) {
     let width = area.width.min(80);
-    let lines = wrapped(text, width.saturating_sub(2));
-    let height = rows(&lines).saturating_add(2).min(area.height);
+    let height = rows(text, width.saturating_sub(2)).saturating_add(2).min(area.height);
     let place = Rect { x: area.x + (area.width - width) / 2, y: area.y + (area.height - height) / 2, width, height };
     frame.render_widget(Clear, place);
     let block = Block::bordered().title(Line::styled(title, look.heading()));
-    frame.render_widget(Paragraph::new(lines).block(block), place);
+    frame.render_widget(wrapped(text).block(block), place);
 }
 
-fn rows(lines: &[Line<'_>]) -> u16 {
-    u16::try_from(lines.len()).unwrap_or(u16::MAX)
+/// How many lines a text takes, and one more in case it is broken between words.
+fn rows(text: &str, width: u16) -> u16 {
+    let lines = text.split('\n').map(|line| line.width().div_ceil(usize::from(width).max(1)).max(1));
+    u16::try_from(lines.sum::<usize>() + 1).unwrap_or(u16::MAX)
 }
 
-/// Breaks a text into lines of this width, between words where that is possible. (The wrapping of `Paragraph` panics where a wide
-/// character is alone too wide.)
-fn wrapped(text: &str, width: u16) -> Vec<Line<'static>> {
-    let width = usize::from(width);
-    let mut lines = Vec::new();
-    for paragraph in text.split('\n') {
-        let mut line = String::new();
-        for word in paragraph.split_inclusive(' ') {
-            if line.width() + word.trim_end().width() > width && !line.is_empty() {
-                lines.push(std::mem::take(&mut line));
-            }
-            for letter in word.chars() {
-                let letter = letter.encode_utf8(&mut [0; 4]).to_owned();
-                if line.width() + letter.width() > width && letter != " " {
-                    lines.push(std::mem::take(&mut line));
-                }
-                if letter.width() <= width {
-                    line.push_str(&letter);
-                }
-            }
-        }
-        lines.push(line);
-    }
-    lines.into_iter().map(|line| Line::raw(line.trim_end().to_owned())).collect()
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_text_is_broken_between_words_and_a_word_that_is_too_long_where_it_must() {
-        for (text, width, lines) in [
-            ("one two three", 7, &["one two", "three"][..]),
-            ("one two three", 8, &["one two", "three"]),
-            ("abcdefgh ij", 3, &["abc", "def", "gh", "ij"]),
-            ("a\n\nb", 9, &["a", "", "b"]),
-            ("label   ada", 20, &["label   ada"]),
-            ("鍵鍵鍵", 5, &["鍵鍵", "鍵"]),
-            ("", 5, &[""]),
-        ] {
-            let broken: Vec<String> = wrapped(text, width).iter().map(ToString::to_string).collect();
-            assert_eq!(broken, lines, "{text} in {width}");
-        }
-        for width in 0..4 {
-            assert!(wrapped("a鍵 鍵b", width).iter().all(|line| line.width() <= usize::from(width)));
-        }
-    }
+fn wrapped(text: &str) -> Paragraph<'_> {
+    Paragraph::new(text).wrap(Wrap { trim: false })
 }
