@@ -206,27 +206,7 @@ pub(crate) fn can_detach(locks: &Locks, operation: &'static str) -> Result<(), F
 
 #[cfg(test)]
 mod tests {
-    use leasehold::{Locker, LockerExt, Memory};
-
     use super::*;
-
-    #[tokio::test]
-    async fn a_kind_of_another_crate_is_chosen_and_shown_like_those_that_are_built_in() {
-        let memory = Kind::new(
-            "memory",
-            &["heap"],
-            || Memory::new().capabilities(),
-            |_target| Box::pin(async { Ok(Locks::shared(Memory::new())) }),
-        );
-        leasehold::register(memory.package("heap-locks").takes_password()).unwrap();
-        let backend = Some("heap://ada@h".to_owned());
-        let choice = choose(&StoreArgs { backend, session: None, password_file: None }).unwrap();
-        assert!(choice.tables().unwrap_err().to_string().starts_with("the memory store has no tables"));
-        let store = choice.connect(Purpose::Lock).await.unwrap();
-        assert!(store.try_lock("k").await.unwrap().is_some());
-        close(&store).await;
-        assert!(crate::describe::markdown(&kinds()).contains("`heap-locks`"));
-    }
 
     #[test]
     fn a_feature_that_the_program_lacks_is_named() {

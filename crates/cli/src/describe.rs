@@ -116,7 +116,7 @@ fn plain(kinds: &[Kind]) -> String {
 }
 
 /// The table of backends in the README of the repository.
-pub(crate) fn markdown(kinds: &[Kind]) -> String {
+fn markdown(kinds: &[Kind]) -> String {
     let mut text = "| Backend | URL | For | Does not claim |\n|---|---|---|---|\n".to_owned();
     for kind in kinds {
         let urls: Vec<_> = kind.schemes.iter().map(|scheme| format!("`{scheme}:`")).collect();

@@ -193,15 +193,3 @@ async fn round_trip(store: &Locks) -> Result<Duration, Failure> {
     }
     Ok(shortest)
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_lease_has_to_be_longer_than_three_round_trips() {
-        let trip = Duration::from_millis(100);
-        assert_eq!(lease(Duration::from_millis(300), trip).health, Health::Well);
-        assert_eq!(lease(Duration::from_millis(299), trip).health, Health::Warning);
-    }
-}

@@ -128,9 +128,4 @@ mod tests {
             Due::Now { reason: LossReason::MaxHold, .. }
         ));
     }
-
-    #[test]
-    fn a_lock_without_an_end_never_ends() {
-        assert!(matches!(Ending::new(HOUR, None).look(Duration::MAX, HOUR), Due::In(_)));
-    }
 }

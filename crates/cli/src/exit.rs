@@ -202,52 +202,6 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_kind_of_failure_has_its_code() {
-        let codes = Codes { conflict: 1, lost: 2, unavailable: 3 };
-        for (kind, own, chosen) in [
-            (ErrorKind::InvalidKey, 64, 64),
-            (ErrorKind::InvalidOptions, 64, 64),
-            (ErrorKind::Unsupported, 78, 78),
-            (ErrorKind::Backend, 78, 78),
-            (ErrorKind::TimedOut, 75, 1),
-            (ErrorKind::Lost(LossReason::Stolen), 76, 2),
-            (ErrorKind::Unavailable, 69, 3),
-            (ErrorKind::Indeterminate, 69, 3),
-            (ErrorKind::Closed, 70, 70),
-        ] {
-            let failure = Failure::Store(Error::new(kind, "acquire"));
-            assert_eq!(failure.kind_and_code(Codes::default()).1, own, "{kind:?}");
-            assert_eq!(failure.kind_and_code(codes).1, chosen, "{kind:?}");
-        }
-        let start = |kind: io::ErrorKind| Failure::Command { program: "x".into(), cause: kind.into() };
-        assert_eq!(start(io::ErrorKind::NotFound).kind_and_code(codes).1, 127);
-        assert_eq!(start(io::ErrorKind::PermissionDenied).kind_and_code(codes).1, 126);
-        assert_eq!(Failure::Interrupted(Signal::TERM).kind_and_code(codes).1, 143);
-    }
-
-    #[test]
-    fn failures_of_the_system_are_told_in_words() {
-        let os = r#"Os { code: 111, kind: ConnectionRefused, message: "Connection refused" }"#;
-        for (told, words) in [
-            (format!("IO Error: {os}"), "connection refused"),
-            (format!("{os}, then {os}"), "connection refused, then connection refused"),
-            (
-                "Input/output error: Input/output error: Connection refused (os error 111)".to_owned(),
-                "Connection refused (os error 111)",
-            ),
-            (
-                r#"IO Error: Custom { kind: Uncategorized, error: "failed to lookup address information" }"#.to_owned(),
-                "failed to lookup address information",
-            ),
-            ("Os { code: 1".to_owned(), "Os { code: 1"),
-            (r#"Os { code: 1, kind: Other" }"#.to_owned(), r#"Os { code: 1, kind: Other" }"#),
-            (r#"message: "x" Os { code: 1 " }"#.to_owned(), r#"message: "x" Os { code: 1 " }"#),
-        ] {
-            assert_eq!(in_words(told), words);
-        }
-    }
-
-    #[test]
     fn causes_are_told_once_and_on_one_line() {
         let inner = io::Error::other("connection\n\u{1b}\u{7} \u{202e}refused");
         let error = Error::new(ErrorKind::Unavailable, "connect").with_backend("redis-single").caused_by(inner);

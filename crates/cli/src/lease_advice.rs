@@ -14,16 +14,3 @@ pub(crate) fn ttl_option(round_trip: Duration) -> String {
     let fits = round_trip.saturating_mul(ROUND_TRIPS).max(SHORTEST);
     format!("--ttl {}s", fits.as_secs().saturating_add(u64::from(fits.subsec_nanos() > 0)))
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_lease_fits_thirty_slow_round_trips_in_whole_seconds() {
-        for (millis, seconds) in [(0, 2), (1, 2), (66, 2), (67, 3), (100, 3), (101, 4), (1000, 30), (4000, 120)] {
-            assert_eq!(ttl_option(Duration::from_millis(millis)), format!("--ttl {seconds}s"), "{millis}");
-        }
-        assert_eq!(ttl_option(Duration::MAX), format!("--ttl {}s", u64::MAX), "it does not overflow");
-    }
-}
