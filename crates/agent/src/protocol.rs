@@ -340,8 +340,6 @@ impl<'a> HolderFields<'a> {
 
 #[cfg(test)]
 mod tests {
-    use proptest::prelude::*;
-
     use super::*;
 
     fn parsed(line: &str) -> Result<Line, Refusal> {
@@ -403,17 +401,5 @@ mod tests {
     fn a_moment_is_told_in_seconds_and_never_too_late() {
         let moment = Moment::default().plus(Duration::from_nanos(123_456_789_999_999));
         assert_eq!(String::from_utf8(Answer::Until(seconds(moment)).line()).unwrap(), "{\"until\":123456.789}\n");
-    }
-
-    proptest! {
-        #[test]
-        fn a_request_survives_its_text(
-            lock in ".{1,60}", permits in proptest::option::of(1..32_usize), wait_ms in any::<Option<u64>>(),
-            reason in any::<Option<String>>(), deadman_ms in proptest::option::of(1..u64::MAX),
-        ) {
-            let request = Request { lock: Some(lock), permits, wait_ms, reason, deadman_ms, ..Request::default() };
-            let line = serde_json::to_vec(&request).unwrap();
-            prop_assert_eq!(parse(&line).unwrap(), Line::Lock(Box::new(request)));
-        }
     }
 }

@@ -94,11 +94,4 @@ mod tests {
         assert_eq!(groups(group, Some("ada"), 1000), ["1000", "ada", "1000", "billing", "50"]);
         assert_eq!(groups(group, None, 7), ["7"]);
     }
-
-    #[test]
-    fn the_own_label_of_a_client_stands_behind_what_the_kernel_says() {
-        let peer = Peer { uid: 7, names: Names::default(), label: "ada@db1 pid 7 backup".to_owned(), process: None };
-        assert_eq!(peer.label(None), "ada@db1 pid 7 backup");
-        assert_eq!(peer.label(Some("root@db1")), "ada@db1 pid 7 backup (root@db1)");
-    }
 }
