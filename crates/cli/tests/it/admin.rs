@@ -7,20 +7,6 @@ use leasehold_testkit::{shows_nothing, test};
 use crate::support::{Place, ended, leasehold, text};
 
 #[test]
-fn force_release_with_a_token_ends_that_grant_where_the_store_can() {
-    let place = Place::file();
-    let token = |key: &str| place.inspect(key)["holders"][0]["token"].as_u64().unwrap();
-    let _ada = place.hold_with("--label ada --ttl 1h", "k");
-    let released = place.json(&format!("force-release --json --token {} k", token("k")));
-    assert!(released["released"] == true && released["holders"][0]["label"] == "ada", "{released}");
-    assert!(place.is_free("k"));
-    let _readers = [(); 2].map(|()| place.hold_with("-s", "r"));
-    // A file does not let one of several readers go.
-    place.run(&format!("force-release --token {} r", token("r"))).is(78, &["several readers"]);
-    assert!(!place.is_free("r"), "both still hold it");
-}
-
-#[test]
 fn backends_shows_every_store_that_was_built_in() {
     ended(&mut leasehold("backends")).is(0, &["file", "cross-process"]);
     let table = ended(&mut leasehold("backends --markdown"));

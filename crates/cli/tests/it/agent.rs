@@ -123,72 +123,6 @@ impl Connection {
     }
 }
 
-/// The label of who holds `k`.
-fn label(place: &Place) -> String {
-    place.inspect("k")["holders"][0]["label"].as_str().unwrap().to_owned()
-}
-
-#[test]
-fn processes_of_a_host_get_a_key_in_the_order_in_which_they_asked() {
-    let place = Place::file();
-    let agent = Agent::start(&place, "");
-    let mut first = agent.asks(&json!({"lock": "k"}));
-    let mut token = first.is_granted()["token"].as_u64().unwrap();
-    let mut waiters = [(); 3].map(|()| {
-        let mut waiter = agent.asks(&json!({"lock": "k"}));
-        waiter.waits();
-        waiter
-    });
-    assert!(!place.is_free("k"), "who locks without the agent is excluded, too");
-    assert_eq!(first.told(), json!({"wanted": true}), "another process of the host waits");
-    first.releases();
-    first.is_closed();
-    for waiter in &mut waiters {
-        let next = waiter.is_granted()["token"].as_u64().unwrap();
-        assert!(next > token);
-        token = next;
-        waiter.releases();
-    }
-}
-
-#[test]
-fn the_kernel_says_who_a_client_is_and_the_client_may_add_to_it() {
-    let place = Place::file();
-    let agent = Agent::start(&place, "");
-    let mut client = agent.asks(&json!({"lock": "k", "label": "root@elsewhere", "reason": "r"}));
-    client.is_granted();
-    let label = label(&place);
-    let kernels = format!(" pid {} ", std::process::id());
-    assert!(label.contains(&kernels) && label.ends_with(" (root@elsewhere)"), "{label}");
-    assert_eq!(place.inspect("k")["holders"][0]["reason"], "r");
-}
-
-/// A process that has nothing but this connection, as its output.
-fn process_with(client: Connection, script: &str) -> KilledOnDrop {
-    let output = OwnedFd::from(client.0.into_inner());
-    KilledOnDrop::spawn(Command::new("sh").args(["-c", script]).stdin(Stdio::null()).stdout(output)).unwrap()
-}
-
-#[test]
-fn a_process_that_is_killed_releases_at_once_and_one_that_is_stopped_does_if_it_asked_for_that() {
-    let place = Place::file();
-    let agent = Agent::start(&place, "");
-    for (request, script, signal) in [
-        (json!({"lock": "k"}), "exec sleep 1000", Signal::KILL),
-        (json!({"lock": "k", "deadman_ms": 3000}), "while echo {}; do sleep 0.1; done", Signal::STOP),
-    ] {
-        let mut holder = agent.asks(&request);
-        holder.is_granted();
-        let process = process_with(holder, script);
-        let mut waiter = agent.asks(&json!({"lock": "k"}));
-        waiter.waits();
-        let mut busy = agent.asks(&json!({"lock": "k", "wait_ms": 4000}));
-        assert!(busy.answer()["busy"].is_object(), "it gives signs of life");
-        kill_process(Pid::from_child(&process), signal).unwrap();
-        waiter.is_granted();
-    }
-}
-
 #[test]
 fn clients_that_never_read_write_without_end_or_say_what_makes_no_sense_hold_up_nobody() {
     let place = Place::file();
@@ -272,19 +206,6 @@ fn the_soft_limit_of_files_is_none_for_clients() {
 }
 
 #[test]
-fn a_policy_that_others_can_write_or_that_is_none_is_refused() {
-    let (place, folder) = (Place::file(), tempfile::tempdir().unwrap());
-    for (lines, mode, why) in [
-        ("* *", 0o666, "others can write to it"),
-        ("* *", 0o664, "others can write to it"),
-        ("* *\nada *", 0o600, "line 2: \"ada\" is neither user:NAME, nor group:NAME, nor *"),
-    ] {
-        refused(&place, &folder, &policy(&folder, lines, mode)).is(78, &[why]);
-    }
-    refused(&place, &folder, "--policy /nowhere/at/all").is(78, &[]);
-}
-
-#[test]
 fn a_stale_socket_is_replaced_and_a_live_one_is_not() {
     let (place, folder) = (Place::file(), tempfile::tempdir().unwrap());
     drop(UnixListener::bind(socket(&folder)).unwrap());
@@ -293,6 +214,8 @@ fn a_stale_socket_is_replaced_and_a_live_one_is_not() {
     let mut client = Connection::at(&folder);
     assert_eq!(fs::metadata(socket(&folder)).unwrap().permissions().mode() & 0o777, 0o660);
     refused(&place, &folder, "").is(78, &["another agent listens there"]);
+    refused(&place, &folder, &policy(&folder, "* *", 0o622)).is(78, &["others can write to it"]);
+    refused(&place, &folder, &policy(&folder, "ada *", 0o600)).is(78, &["line 1: \"ada\" is neither"]);
     client.says(r#"{"lock":"k"}"#);
     client.is_granted();
 
@@ -312,6 +235,7 @@ fn a_signal_releases_what_is_held_and_turns_away_who_waits() {
     holder.is_granted();
     let (mut waiter, mut idle) = (agent.asks(&json!({"lock": "k"})), agent.client());
     waiter.waits();
+    assert_eq!(holder.told(), json!({"wanted": true}), "another process of the host waits");
     agent.signal(Signal::TERM);
     assert_eq!(holder.answer(), json!({"lost": "shutdown"}));
     waiter.is_refused("unavailable", true);
@@ -429,8 +353,10 @@ fn a_restart_under_systemd_loses_no_lock() {
 
     let agent = systemd.start(&place, stored);
     assert!(client.told()["until"].as_f64().unwrap() > until, "the next one renews");
-    let label = label(&place);
-    assert!(label.ends_with(" (own)") && !label.contains(") ("), "{label}");
+    let shown = place.inspect("k");
+    let label = shown["holders"][0]["label"].as_str().unwrap();
+    let kernels = format!(" pid {} ", std::process::id());
+    assert!(label.contains(&kernels) && label.ends_with(" (own)") && !label.contains(") ("), "{label}");
     client.says("ease\":true}");
     assert_eq!(client.answer(), json!({"released": true}));
     client.is_closed();

@@ -147,22 +147,6 @@ fn a_signal_to_it_alone_releases() {
 }
 
 #[test]
-fn renewals_and_a_forced_release_are_told() {
-    let (_server, place) = redis("");
-    let mut client = start(&place, "hold k --ttl 600ms");
-    let held = client.is_granted();
-    let mut until = held["until"].as_f64().unwrap();
-    for _ in 0..3 {
-        let renewed = client.told()["until"].as_f64().unwrap();
-        assert!(renewed > until, "{renewed} {until}");
-        until = renewed;
-    }
-    assert_eq!(place.code("force-release k"), 0);
-    assert_eq!(client.answer(), json!({"lost": "force_released"}));
-    ends(client, 76);
-}
-
-#[test]
 fn a_client_is_warned_when_the_store_does_not_renew_and_told_when_the_lease_is_over() {
     let (mut server, place) = redis("");
     let mut client = start(&place, "hold k --ttl 3s");
