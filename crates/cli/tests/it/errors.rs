@@ -109,7 +109,7 @@ fn what_was_meant_by_an_address_is_guessed_without_what_may_be_a_password() {
         ("reentrant:redis:c4n4ry:6379", "did you mean reentrant:redis://…?"),
         ("redlock:c4n4ry,c4n4ry", "did you mean redlock:redis://…?"),
     ] {
-        let refused = ended(&mut leasehold(&["--backend", url, "list"]));
+        let refused = ended(&mut leasehold(&format!("--backend {url} list")));
         assert!(!refused.is(64, &[meant]).errors.contains("60444"), "it may be a password: {refused:?}");
     }
 }

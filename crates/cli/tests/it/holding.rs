@@ -7,7 +7,7 @@ use leasehold::Clock;
 use leasehold_testkit::{shows_nothing, test};
 use rustix::process::Signal;
 
-use crate::support::{Place, ended, redis};
+use crate::support::{Place, Running, ended, redis};
 
 #[test]
 fn several_keys_are_lost_together() {
@@ -89,7 +89,7 @@ fn a_command_is_told_once_that_another_program_waits() {
     Place::file().run("run --on-wanted TERM k true").is(78, &["needs a store with a queue"]);
     let (_server, place) = redis("");
     let script = "trap 'echo wanted; exec cat' USR1; echo ready; while :; do sleep 0.05; done";
-    let mut holder = place.start(&["run", "--on-wanted", "usr1", "k", "-c", script]);
+    let mut holder = Running::start(place.leasehold("run --on-wanted usr1 k -c").arg(script));
     holder.expect_line("ready");
     let waiter = place.start("run -w 60s k true");
     // A second signal would end `cat`.

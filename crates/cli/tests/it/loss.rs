@@ -82,7 +82,7 @@ fn max_hold_ends_the_command_and_is_announced_in_time_to_end_under_the_lock() {
     assert!(place.is_free("k"));
 
     let script = "exec 2>/dev/null; trap 'echo heard; exit 0' TERM; echo ready; while :; do sleep 0.05; done";
-    let mut holder = place.start(&["run", "--json", "--max-hold", "4s", "--kill-after", "1h", "k", "-c", script]);
+    let mut holder = Running::start(place.leasehold("run --json --max-hold 4s --kill-after 1h k -c").arg(script));
     holder.expect_line("ready");
     let lost = holder.event("lost");
     assert!(lost["reason"] == "max_hold" && lost["action"] == "term", "{lost}");

@@ -119,7 +119,7 @@ fn run_all(
         assert_eq!(code != 0, failure_is_told, "{heading}: {command} ended with {code}: {printed:?}");
         if let Some(key) = command.strip_suffix(" &").and_then(|command| command.split(" -- ").next()) {
             let key = key.rsplit(' ').next().unwrap();
-            eventually_some("the lock is held", || (place.code(&["inspect", "-e", key]) == 0).then_some(()));
+            eventually_some("the lock is held", || (place.code(&format!("inspect -e {key}")) == 0).then_some(()));
         }
     }
 }

@@ -25,7 +25,7 @@ fn its_tables_are_made_once_and_lose_idle_rows() {
     }
     assert!(place.is_free("a") && place.is_free("b"));
     let gc = |age: &str| {
-        let done = place.run(&["gc", "--older-than", age]);
+        let done = place.run(&format!("gc --older-than {age}"));
         done.is(0, &[]).output.strip_suffix(" idle rows deleted\n").unwrap().parse::<u64>().unwrap()
     };
     assert_eq!(gc("1h"), 0);

@@ -50,8 +50,8 @@ fn sings_to_no_neighbour(url: &str) {
     let canary = another_canary();
     let script = "for file in /proc/[0-9]*/cmdline /proc/[0-9]*/comm /proc/[0-9]*/task/[0-9]*/comm; do \
                   tr '\\0' ' ' <$file; echo; done 2>/dev/null; env; echo looked";
-    let mut looks = leasehold(&["run", "-vv", "--wait", "20s", "k", "-c", script]);
-    let output = looks.env("LEASEHOLD_BACKEND", url).env("RUST_LOG", "trace").output().unwrap();
+    let mut looks = leasehold("run -vv --wait 20s k -c");
+    let output = looks.arg(script).env("LEASEHOLD_BACKEND", url).env("RUST_LOG", "trace").output().unwrap();
     let (out, err) = (text(&output.stdout), text(&output.stderr));
     assert!(output.status.success() && out.contains("leasehold") && out.contains("looked"), "{out}\n{err}");
     assert!(!out.contains(&canary) && !err.contains(&canary), "{out}\n{err}");

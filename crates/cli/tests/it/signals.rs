@@ -12,7 +12,7 @@ fn signals_are_forwarded_to_the_command_and_the_lock_is_held_until_it_ends() {
         let name = signal.as_raw();
         let script =
             format!("trap 'echo trapped; read end; exit {name}' {name}; echo ready; while :; do sleep 0.05; done");
-        let mut program = place.start(&["run", "k", "-c", &script]);
+        let mut program = Running::start(place.leasehold("run k -c").arg(script));
         program.expect_line("ready");
         program.signal(signal);
         program.expect_line("trapped");

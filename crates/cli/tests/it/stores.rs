@@ -107,7 +107,7 @@ fn what_is_held_is_shown_and_taken_away(place: &Place, store: &str) {
     let of_other = format!("--token {}", place.inspect("shown/other")["holders"][0]["token"]);
     for (key, who, only) in [("shown/writer", "ada", ""), ("shown/other", "bob", &of_other)] {
         place.run(&format!("force-release {only} {key}")).is(0, &[who]);
-        assert_eq!(place.code(&["run", "-w", "60s", key, "true"]), 0);
+        assert_eq!(place.code(&format!("run -w 60s {key} true")), 0);
     }
     let free = place.run("force-release shown/other");
     free.is(1, &[]).prints(&format!("shown/other was free in {}\n", place.backend()));

@@ -21,31 +21,12 @@ use tokio::signal::unix::{self, SignalKind};
 /// The password of the tests. No output may have it.
 const CANARY: &str = "c4n4ry";
 
-/// Arguments: one by one, or as a line in which a shell would find them. Of its quotes there are `'…'` around a whole argument.
-pub(crate) trait Args {
-    fn all(&self) -> Vec<String>;
-}
-
-impl Args for str {
-    fn all(&self) -> Vec<String> {
-        let words = |(at, part): (usize, &str)| match at % 2 {
-            0 => part.split_whitespace().map(str::to_owned).collect(),
-            _ => vec![part.to_owned()],
-        };
-        self.split('\'').enumerate().flat_map(words).collect()
-    }
-}
-
-impl Args for String {
-    fn all(&self) -> Vec<String> {
-        self.as_str().all()
-    }
-}
-
-impl<const N: usize> Args for [&str; N] {
-    fn all(&self) -> Vec<String> {
-        self.map(str::to_owned).to_vec()
-    }
+/// The arguments of a line as a shell would find them. Of its quotes there are `'…'` around a whole argument.
+fn words(line: &str) -> impl Iterator<Item = &str> {
+    line.split('\'').enumerate().flat_map(|(at, part)| match at % 2 {
+        0 => part.split_whitespace().collect(),
+        _ => vec![part],
+    })
 }
 
 /// A store of its own for one test.
@@ -74,46 +55,46 @@ impl Place {
     }
 
     /// The program with these arguments, on this store.
-    pub(crate) fn leasehold(&self, args: &(impl Args + ?Sized)) -> Command {
+    pub(crate) fn leasehold(&self, args: &str) -> Command {
         let mut command = leasehold(args);
         command.env("LEASEHOLD_BACKEND", &self.backend);
         command
     }
 
     #[track_caller]
-    pub(crate) fn start(&self, args: &(impl Args + ?Sized)) -> Running {
+    pub(crate) fn start(&self, args: &str) -> Running {
         Running::start(&mut self.leasehold(args))
     }
 
     /// Runs the program to its end.
     #[track_caller]
-    pub(crate) fn run(&self, args: &(impl Args + ?Sized)) -> Ended {
+    pub(crate) fn run(&self, args: &str) -> Ended {
         ended(&mut self.leasehold(args))
     }
 
     /// Runs the program to its end and answers its exit code.
     #[track_caller]
-    pub(crate) fn code(&self, args: &(impl Args + ?Sized)) -> i32 {
+    pub(crate) fn code(&self, args: &str) -> i32 {
         let ended = self.run(args);
         ended.code.unwrap_or_else(|| panic!("it ended by a signal: {ended:?}"))
     }
 
     /// The object that a command prints.
     #[track_caller]
-    pub(crate) fn json(&self, args: &(impl Args + ?Sized)) -> Value {
+    pub(crate) fn json(&self, args: &str) -> Value {
         let ended = self.run(args);
         serde_json::from_str(&ended.output).unwrap_or_else(|_| panic!("no JSON: {ended:?}"))
     }
 
     #[track_caller]
     pub(crate) fn inspect(&self, key: &str) -> Value {
-        self.json(&["inspect", "--json", key])
+        self.json(&format!("inspect --json {key}"))
     }
 
     /// Whether a command gets the key at once.
     #[track_caller]
     pub(crate) fn is_free(&self, key: &str) -> bool {
-        match self.code(&["run", "-n", key, "--", "true"]) {
+        match self.code(&format!("run -n {key} -- true")) {
             0 => true,
             75 => false,
             code => panic!("neither free nor held: {code}"),
@@ -129,7 +110,7 @@ impl Place {
     #[track_caller]
     pub(crate) fn hold_with(&self, options: &str, key: &str) -> Running {
         let mut holder = self.leasehold("run");
-        let mut holder = Running::start(holder.args(options.all()).args([key, "-c", "echo ready; exec cat"]));
+        let mut holder = Running::start(holder.args(words(options)).args([key, "-c", "echo ready; exec cat"]));
         holder.expect_line("ready");
         holder
     }
@@ -183,10 +164,10 @@ pub(crate) fn ignored(process: &str) -> u64 {
 }
 
 /// The program with these arguments, and with nothing in its environment that a test did not put there.
-pub(crate) fn leasehold(args: &(impl Args + ?Sized)) -> Command {
+pub(crate) fn leasehold(args: &str) -> Command {
     signals_as_usual();
     let mut command = Command::new(env!("CARGO_BIN_EXE_leasehold"));
-    command.args(args.all()).env_remove("LEASEHOLD_BACKEND").env_remove("LEASEHOLD_PASSWORD").env_remove("RUST_LOG");
+    command.args(words(args)).env_remove("LEASEHOLD_BACKEND").env_remove("LEASEHOLD_PASSWORD").env_remove("RUST_LOG");
     command
 }
 

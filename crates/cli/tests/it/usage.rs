@@ -230,7 +230,7 @@ fn a_store_in_the_place_of_a_key_or_a_prefix_is_bad_usage() {
         }
     }
     let key = "file:/etc/passwd";
-    assert_eq!(place.code(&["run", key, "true"]), 0);
+    assert_eq!(place.code(&format!("run {key} true")), 0);
     for (command, code) in [("inspect -e", 1), ("list", 0), ("force-release", 1)] {
         place.run(&format!("--backend {} {command} {key}", place.backend())).is(code, &[]);
         place.run(&format!("{command} --backend {} {key}", place.backend())).is(code, &[]);
