@@ -33,11 +33,10 @@ pub(super) enum View {
     Help,
 }
 
-/// The holders of one key, one of them selected. The selection follows its holder when others come and go.
+/// The holders of one key, one of them selected by its token, and the first without it.
 #[derive(Clone, Debug)]
 pub(super) struct Details {
     pub(super) key: LockKey,
-    at: usize,
     token: Option<FencingToken>,
 }
 
@@ -104,7 +103,6 @@ impl State {
             Ok(rows) => {
                 self.table.replace(rows);
                 self.answers = Answers { last: Some((now, took)), failed: None };
-                self.follow();
             }
             Err(why) => self.answers.failed = Some(why),
         }
@@ -204,8 +202,8 @@ impl State {
             code => {
                 if let (Some(below), Some(row)) = (movement(code, 10), row) {
                     let at = details.selected(row).map_or(0, |(at, _)| at);
-                    details.at = moved(at, below, row.holders.len());
-                    details.token = row.holders.get(details.at).and_then(|holder| holder.token);
+                    let chosen = row.holders.get(moved(at, below, row.holders.len()));
+                    details.token = chosen.and_then(|holder| holder.token);
                 }
             }
         }
@@ -247,30 +245,19 @@ impl State {
 
     fn details(&self) -> Option<Details> {
         let row = self.table.selected()?;
-        Some(Details { key: row.key.clone(), at: 0, token: row.holders.first().and_then(|holder| holder.token) })
+        Some(Details { key: row.key.clone(), token: None })
     }
 
     /// The row of a grant's key, if the newest answer still has the grant.
     pub(super) fn row_of(&self, grant: &Grant) -> Option<&Row> {
         self.table.row(&grant.key).filter(|row| grant.is_among(&row.holders))
     }
-
-    /// Keeps the selected holder of the details where it is now.
-    fn follow(&mut self) {
-        if let View::Details(details) | View::Confirm(_, Some(details)) = &mut self.view
-            && let Some(row) = self.table.row(&details.key)
-            && let Some((at, holder)) = details.selected(row)
-        {
-            (details.at, details.token) = (at, holder.token);
-        }
-    }
 }
 
 impl Details {
-    /// The selected holder and its place: the one that was chosen, or the one that stands where that one stood.
+    /// The selected holder and its place.
     pub(super) fn selected<'a>(&self, row: &'a Row) -> Option<(usize, &'a Holder)> {
-        let chosen = row.holders.iter().position(|holder| holder.token == self.token);
-        let at = chosen.unwrap_or(self.at).min(row.holders.len().saturating_sub(1));
+        let at = row.holders.iter().position(|holder| holder.token == self.token).unwrap_or(0);
         row.holders.get(at).map(|holder| (at, holder))
     }
 }
