@@ -8,6 +8,7 @@ use std::process::Command;
 use leasehold_testkit::launch::find;
 use leasehold_testkit::{needs, test};
 use rustix::process::{Pid, Signal, kill_process};
+use serde_json::{Value, json};
 
 use crate::agent::{Agent, policy};
 use crate::support::{Place, Running, ended, path, redis};
@@ -15,59 +16,56 @@ use crate::support::{Place, Running, ended, path, redis};
 /// Runs `leasehold hold`, and writes down which process that is.
 const HOLD: &str = r#"echo $$ >"$1"; exec "$0" hold"#;
 
+/// Does what a line of its input says, and tells what came of it.
 const PYTHON: &str = "
-import sys
+import json, sys
 sys.path.insert(0, sys.argv[1])
 import leasehold
 agent, command = sys.argv[2] or None, sys.argv[3:]
-def lock(key, **request):
-    return leasehold.Lock(key, agent=agent, command=command, label='own', **request)
-with lock('k', wait_ms=60000, deadman_ms=2000, ttl_ms=3000) as held:
-    print('held', held.token, held.tokens['k'] == held.token and held.is_held(), flush=True)
-    try:
-        lock('k', wait_ms=0).acquire()
-    except leasehold.Refused as refused:
-        print('busy', refused.answer['busy']['holders'][0]['label'], flush=True)
-    sys.stdin.readline()
-    print('still', held.is_held(), flush=True)
-print('released', held.is_held(), held.lost.is_set(), flush=True)
-for key in 'lm':
-    lost = lock(key, ttl_ms=3000)
-    lost.acquire()
-    print('held', key, flush=True)
-    lost.lost.wait()
-    print('lost', lost.reason, lost.is_held(), flush=True)
-    if key == 'l':
-        lost.release()
+for line in sys.stdin:
+    word, _, request = line.strip().partition(' ')
+    if word == 'lock':
+        try:
+            lock = leasehold.Lock(agent=agent, command=command, label='own', **json.loads(request)).acquire()
+            told = [lock.token, lock.tokens, lock.is_held()]
+        except leasehold.Refused as refused:
+            told = refused.answer
+    elif word == 'lost':
+        lock.lost.wait()
+        told = [lock.reason, lock.is_held()]
+    else:
+        if word == 'release': lock.release()
+        told = [lock.is_held(), lock.lost.is_set()]
+    print(json.dumps(told), flush=True)
 ";
 
+/// The same.
 const NODE: &str = "
+import { once } from 'node:events';
 import { createInterface } from 'node:readline';
 const [folder, agent, ...command] = process.argv.slice(2);
-const { acquire, Refused } = await import(folder + '/leasehold.mjs');
-const lock = (request) => acquire({ label: 'own', ...request }, agent ? { agent } : { command });
-const input = createInterface(process.stdin)[Symbol.asyncIterator]();
-const word = (is) => (is ? 'True' : 'False');
-const held = await lock({ lock: 'k', wait_ms: 60000, deadman_ms: 2000, ttl_ms: 3000 });
-let lost = false;
-held.on('lost', () => (lost = true));
-console.log('held', held.token, word(held.tokens.k === held.token && held.isHeld()));
-await lock({ lock: 'k', wait_ms: 0 }).catch((refused) => {
-  if (refused instanceof Refused) console.log('busy', refused.answer.busy.holders[0].label);
-});
-await input.next();
-console.log('still', word(held.isHeld()));
-await held.release();
-console.log('released', word(held.isHeld()), word(lost));
-for (const key of 'lm') {
-  const losing = await lock({ lock: key, ttl_ms: 3000 });
-  console.log('held', key);
-  const alive = setInterval(() => {}, 1000);
-  const reason = await new Promise((done) => losing.on('lost', done));
-  clearInterval(alive);
-  console.log('lost', reason, word(losing.isHeld()));
+const { acquire } = await import(folder + '/leasehold.mjs');
+let lock, reason, told;
+for await (const line of createInterface({ input: process.stdin })) {
+  const [word, request] = line.split(/ (.*)/);
+  if (word === 'lock') {
+    try {
+      lock = await acquire({ label: 'own', ...JSON.parse(request) }, agent ? { agent } : { command });
+      reason = undefined;
+      lock.on('lost', (why) => (reason = why));
+      told = [lock.token, lock.tokens, lock.isHeld()];
+    } catch (refused) {
+      told = refused.answer;
+    }
+  } else if (word === 'lost') {
+    told = [reason ?? (await once(lock, 'lost'))[0], lock.isHeld()];
+  } else {
+    if (word === 'release') await lock.release();
+    told = [lock.isHeld(), reason !== undefined];
+  }
+  console.log(JSON.stringify(told));
 }
-process.exit(0);
+process.exit();
 ";
 
 const SHELL: &str = r#"
@@ -89,75 +87,89 @@ fn clients() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/clients").canonicalize().unwrap()
 }
 
-/// A program in one of the two languages, with the clients in its first argument.
-fn program(language: &str, text: &str) -> Command {
+/// The program in one of the two languages, with the clients in its first argument.
+fn program(language: &str) -> Command {
     let mut program = Command::new(needs(language, find(language)));
     match language {
-        "node" => program.args(["--input-type=module", "-e", text, "node"]),
-        _ => program.args(["-c", text]),
+        "node" => program.args(["--input-type=module", "-e", NODE, "node"]),
+        _ => program.args(["-c", PYTHON]),
     };
     program.arg(clients()).env("PYTHONDONTWRITEBYTECODE", "1");
     program
 }
 
+/// What came of a line of its input.
+#[track_caller]
+fn told(program: &mut Running) -> Value {
+    serde_json::from_str(&program.line()).unwrap()
+}
+
+#[track_caller]
+fn does(program: &mut Running, line: &str) -> Value {
+    program.type_in(format!("{line}\n"));
+    told(program)
+}
+
 /// Follows a program that takes part by `hold`, or by an agent.
 #[track_caller]
-fn takes_part(program: &mut Command, by_agent: bool) {
+fn takes_part(language: &str, by_agent: bool) {
     let (_server, place) = redis("");
     let agent = by_agent.then(|| Agent::start(&place, ""));
     let folder = tempfile::tempdir().unwrap();
     let hold_is = folder.path().join("hold");
     let socket = agent.as_ref().map(Agent::socket).unwrap_or_default();
+    let mut program = program(language);
     program.arg(socket).args(["sh", "-c", HOLD, env!("CARGO_BIN_EXE_leasehold")]).arg(&hold_is);
 
     let holder = place.hold("k");
     let mut program = Running::start(program.env("LEASEHOLD_BACKEND", place.backend()));
+    program.type_in("lock {\"lock\":\"k\",\"wait_ms\":60000,\"deadman_ms\":2000,\"ttl_ms\":3000}\n");
     holder.end().is(0, &[]);
-    let held = program.line();
-    let token = held.strip_prefix("held ").and_then(|held| held.strip_suffix(" True"));
-    assert!(token.is_some_and(|token| token.parse::<u64>().is_ok()), "{held}");
-    let busy = program.line();
-    assert!(busy.starts_with("busy ") && (busy.ends_with(" own") || busy.ends_with(" (own)")), "{busy}");
+    let held = told(&mut program);
+    assert!(held[0].is_u64() && held[1]["k"] == held[0] && held[2] == true, "{held}");
+    let busy = does(&mut program, r#"lock {"lock":"k","wait_ms":0}"#);
+    let label = busy["busy"]["holders"][0]["label"].as_str().unwrap();
+    assert!(label == "own" || label.ends_with(" (own)"), "{label}");
     // For longer than the lease, and than the client may be silent.
     assert_eq!(place.code("run -w 4s k true"), 75);
-    program.type_in("\n");
-    program.expect_line("still True");
-    program.expect_line("released False False");
+    assert_eq!(does(&mut program, "look"), json!([true, false]));
+    assert_eq!(does(&mut program, "release"), json!([false, false]));
     assert!(place.is_free("k"));
 
-    program.expect_line("held l");
+    does(&mut program, r#"lock {"lock":"l","ttl_ms":3000}"#);
     assert_eq!(place.code("force-release l"), 0);
-    program.expect_line("lost force_released False");
+    assert_eq!(does(&mut program, "lost"), json!(["force_released", false]));
+    assert_eq!(does(&mut program, "release"), json!([false, true]));
 
-    program.expect_line("held m");
+    does(&mut program, r#"lock {"lock":"m","ttl_ms":3000}"#);
     if let Some(agent) = agent {
         agent.signal(Signal::KILL);
     } else {
         let pid = fs::read_to_string(&hold_is).unwrap().trim().parse().unwrap();
         kill_process(Pid::from_raw(pid).unwrap(), Signal::KILL).unwrap();
     }
-    program.expect_line("lost unreachable False");
+    assert_eq!(does(&mut program, "lost"), json!(["unreachable", false]));
     program.end().is(0, &[]);
 }
 
 #[test]
 fn python_takes_part_by_hold() {
-    takes_part(&mut program("python3", PYTHON), false);
+    takes_part("python3", false);
 }
 
 #[test]
 fn python_takes_part_by_an_agent() {
-    takes_part(&mut program("python3", PYTHON), true);
+    takes_part("python3", true);
 }
 
 #[test]
 fn node_takes_part_by_hold() {
-    takes_part(&mut program("node", NODE), false);
+    takes_part("node", false);
 }
 
 #[test]
 fn node_takes_part_by_an_agent() {
-    takes_part(&mut program("node", NODE), true);
+    takes_part("node", true);
 }
 
 /// A script of a shell, which finds the client at `$1` and the program in its path.
@@ -203,48 +215,19 @@ fn a_script_that_is_killed_releases_and_one_that_ends_before_its_children_sends_
     assert_eq!(ended(&mut script("sh", text, &place)).is(0, &[]).errors, "");
 }
 
-const REFUSED_IN_PYTHON: &str = "
-import sys
-sys.path.insert(0, sys.argv[1])
-import leasehold
-held = leasehold.Lock('k', agent=sys.argv[2]).acquire()
-told = set()
-for _ in range(20):
-    try:
-        leasehold.Lock('l', agent=sys.argv[2]).acquire()
-    except leasehold.Refused as refused:
-        told.add(refused.answer['error'])
-print(*told, flush=True)
-sys.stdin.readline()
-held.release()
-print('released', flush=True)
-";
-
-const REFUSED_IN_NODE: &str = "
-import { createInterface } from 'node:readline';
-const [folder, agent] = process.argv.slice(2);
-const { acquire } = await import(folder + '/leasehold.mjs');
-const held = await acquire({ lock: 'k' }, { agent });
-const told = new Set();
-for (let i = 0; i < 20; i++) await acquire({ lock: 'l' }, { agent }).catch((refused) => told.add(refused.answer.error));
-console.log(...told);
-await createInterface(process.stdin)[Symbol.asyncIterator]().next();
-await held.release();
-console.log('released');
-process.exit();
-";
-
 /// Whoever is refused at the door hears why, and whoever releases does not wait for an agent that is stopped.
 #[test]
 fn a_client_is_told_why_it_is_refused_and_releases_at_an_agent_that_is_stopped() {
-    for (language, text) in [("python3", REFUSED_IN_PYTHON), ("node", REFUSED_IN_NODE)] {
+    for language in ["python3", "node"] {
         let (place, folder) = (Place::file(), tempfile::tempdir().unwrap());
         let agent = Agent::start(&place, &policy(&folder, "* * connections=1", 0o600));
-        let mut program = Running::start(program(language, text).arg(agent.socket()));
-        program.expect_line("refused");
+        let mut program = Running::start(program(language).arg(agent.socket()));
+        does(&mut program, r#"lock {"lock":"k"}"#);
+        for _ in 0..20 {
+            assert_eq!(does(&mut program, r#"lock {"lock":"l"}"#)["error"], "refused");
+        }
         agent.signal(Signal::STOP);
-        program.type_in("\n");
-        program.expect_line("released");
+        assert_eq!(does(&mut program, "release"), json!([false, false]));
         program.end().is(0, &[]);
         agent.signal(Signal::CONT);
         place.wait_until_free("k");
