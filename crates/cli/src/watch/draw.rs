@@ -76,12 +76,10 @@ fn table(frame: &mut Frame<'_>, state: &mut State, look: &Look, now: Now, (area,
         frame.render_widget(Line::raw(why), area);
         return;
     }
-    // What the store does not tell of any key has no column.
-    let known = Column::ALL.map(|column| (column, state.table.width_of(column, now))).into_iter();
-    let (columns, sort) = (known.filter(|(_, width)| *width > 0), state.table.sort());
-    let (rows, selected) = state.table.on_screen(usize::from(area.height).saturating_sub(1));
-    let holders = rows.map(|row| (row, row.first()));
-    grid(frame, columns, holders, Some(sort), (look, now), (area, selected, old));
+    let mut view = state.table.on_screen(usize::from(area.height).saturating_sub(1));
+    let (sort, holders) = (state.table.sort(), state.table.shown().map(|row| (row, row.first())));
+    grid(frame, &Column::ALL, holders, Some(sort), (look, now), (area, &mut view, old));
+    state.table.top = view.offset();
 }
 
 /// The filter while it is typed, else what came of the last thing that was asked for, else the keys.
@@ -175,8 +173,8 @@ mod tests {
         state.answered(Ok(rows.to_vec()), Duration::from_secs(20), Duration::ZERO);
         let store = "redis-rw://db1:6379".to_owned();
         let look = Look { store, prefix: String::new(), interval: Duration::from_secs(60), colour: true };
-        let screen = samples::drawn(&mut state, &look, (100, 6));
-        let lines = screen.content().chunks(100).map(|line| line.iter().map(Cell::symbol).collect::<String>());
+        let screen = samples::drawn(&mut state, &look, (106, 6));
+        let lines = screen.content().chunks(106).map(|line| line.iter().map(Cell::symbol).collect::<String>());
         let lines: Vec<_> = lines.map(|line| line.trim_end().to_owned()).collect();
         assert!(include_str!("../../README.md").contains(&lines.join("\n")), "{}", lines.join("\n"));
     }

@@ -47,29 +47,38 @@ impl Look {
     }
 }
 
-/// Draws a line for each of these holders, in as many of the columns as fit; each comes with the width that its cells need.
+/// Draws a line for each of these holders, in as many of the columns as fit. What the store does not tell of any has no column.
 pub(super) fn grid<'r>(
     frame: &mut Frame<'_>,
-    columns: impl IntoIterator<Item = (Column, usize)>,
-    holders: impl IntoIterator<Item = (&'r Row, &'r Holder)>,
+    columns: &[Column],
+    holders: impl Iterator<Item = (&'r Row, &'r Holder)>,
     sort: Option<Sort>,
     (look, now): (&Look, Now),
-    (area, selected, old): (Rect, Option<usize>, bool),
+    (area, view, old): (Rect, &mut TableState, bool),
 ) {
     let title = |column: Column| {
         let sign = sort.filter(|sort| sort.by == column).map(|sort| format!(" {}", sort.sign()));
         column.name().to_uppercase() + &sign.unwrap_or_default()
     };
-    let whole = |(column, width): (Column, usize)| (column, width.max(column.steady()).max(title(column).width()));
-    let columns = fit(columns.into_iter().map(whole).collect(), usize::from(area.width).saturating_sub(MARK.len()));
+    let holders: Vec<_> = holders.collect();
+    let cells = |column: &Column| holders.iter().map(|(row, holder)| row.cell(holder, *column, now)).collect();
+    let all: Vec<(Column, Vec<_>)> = columns.iter().map(|column| (*column, cells(column))).collect();
+    let whole = |(column, cells): &(Column, Vec<Option<String>>)| {
+        let widest = cells.iter().flatten().map(|cell| cell.width()).max()?;
+        Some((*column, widest.max(column.steady()).max(title(*column).width())))
+    };
+    let columns = fit(all.iter().filter_map(whole).collect(), usize::from(area.width).saturating_sub(MARK.len()));
     let line = |text: &dyn Fn(Column) -> String| {
         Cells::new(columns.iter().map(|(column, width)| {
             let line = Line::from(cut(&text(*column), *width).into_owned());
             if column.is_number() { line.right_aligned() } else { line }
         }))
     };
-    let cell = |row: &Row, holder, column| row.cell(holder, column, now).unwrap_or_else(|| UNKNOWN.to_owned());
-    let rows = holders.into_iter().map(|(row, holder)| line(&|column| cell(row, holder, column)));
+    let cell = |at: usize, column: Column| {
+        let cells = all.iter().find(|(of, _)| *of == column).and_then(|(_, cells)| cells[at].clone());
+        cells.unwrap_or_else(|| UNKNOWN.to_owned())
+    };
+    let rows = (0..holders.len()).map(|at| line(&|column| cell(at, column)));
     let cells_of = |width: usize| u16::try_from(width).unwrap_or(u16::MAX);
     let grid = Grid::new(rows, columns.iter().map(|(_, width)| Constraint::Length(cells_of(*width))))
         .header(line(&title).style(look.heading()))
@@ -78,5 +87,5 @@ pub(super) fn grid<'r>(
         .row_highlight_style(Style::new().add_modifier(Modifier::REVERSED))
         .highlight_symbol(MARK)
         .highlight_spacing(HighlightSpacing::Always);
-    frame.render_stateful_widget(grid, area, &mut TableState::new().with_selected(selected));
+    frame.render_stateful_widget(grid, area, view);
 }

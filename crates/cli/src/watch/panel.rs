@@ -4,7 +4,7 @@ use leasehold::{Holder, Mode};
 use ratatui::Frame;
 use ratatui::layout::{Constraint, Layout, Rect};
 use ratatui::text::Line;
-use ratatui::widgets::{Block, Clear, Paragraph, Wrap};
+use ratatui::widgets::{Block, Clear, Paragraph, TableState, Wrap};
 use unicode_width::UnicodeWidthStr;
 
 use super::column::Column;
@@ -48,7 +48,9 @@ pub(super) fn details(frame: &mut Frame<'_>, state: &State, of: &Details, look: 
     .areas(area);
     let selected = of.selected(row);
     frame.render_widget(wrapped(&summary), name);
-    list_of_holders(frame, row, selected.map(|(at, _)| at), look, now, holders);
+    let mut view = TableState::new().with_selected(selected.map(|(at, _)| at));
+    let all = row.holders.iter().map(|holder| (row, holder));
+    grid(frame, &OF_A_HOLDER, all, None, (look, now), (holders, &mut view, false));
     if let Some((_, holder)) = selected {
         frame.render_widget(wrapped(&in_full(row, holder, now)), texts);
     }
@@ -67,15 +69,6 @@ fn in_short(row: &Row) -> String {
         Some(1) => format!("{holders}, one waits"),
         Some(n) => format!("{holders}, {n} wait"),
     }
-}
-
-fn list_of_holders(frame: &mut Frame<'_>, row: &Row, selected: Option<usize>, look: &Look, now: Now, area: Rect) {
-    let columns = OF_A_HOLDER.map(|column| {
-        let cells = row.holders.iter().filter_map(|holder| row.cell(holder, column, now));
-        (column, cells.map(|cell| cell.width()).max().unwrap_or(0))
-    });
-    let holders = row.holders.iter().map(|holder| (row, holder));
-    grid(frame, columns, holders, None, (look, now), (area, selected, false));
 }
 
 /// The selected holder with its whole texts, which may be too long for the table.

@@ -1,8 +1,8 @@
 use leasehold::LockKey;
-use unicode_width::UnicodeWidthStr;
+use ratatui::widgets::TableState;
 
 use super::column::Column;
-use super::row::{Now, Row};
+use super::row::Row;
 
 /// The held keys: sorted, filtered, and one of them selected.
 #[derive(Debug, Default)]
@@ -18,7 +18,7 @@ pub(super) struct Table {
     /// The place of the selection in `shown`, which stays where a selected key goes away.
     at: usize,
     /// The place in `shown` of the first row on the screen.
-    top: usize,
+    pub(super) top: usize,
     /// The number of rows on the screen.
     height: usize,
 }
@@ -107,24 +107,16 @@ impl Table {
         self.arrange();
     }
 
-    /// The rows on a screen with this many lines for them, and which of these is selected.
-    pub(super) fn on_screen(&mut self, height: usize) -> (impl Iterator<Item = &Row>, Option<usize>) {
-        self.height = height;
-        // The selection stays on the screen, and no line below the last row is left empty while rows are above the screen.
-        let most = self.shown.len().saturating_sub(height).min(self.at);
-        self.top = self.top.clamp((self.at + 1).saturating_sub(height).min(most), most);
-        let selected = (self.at < self.shown.len()).then(|| self.at - self.top);
-        (self.shown.iter().skip(self.top).take(height).filter_map(|at| self.rows.get(*at)), selected)
+    /// The rows that pass the filter.
+    pub(super) fn shown(&self) -> impl Iterator<Item = &Row> {
+        self.shown.iter().filter_map(|at| self.rows.get(*at))
     }
 
-    /// The width that all cells of a column need, and 0 if nothing is known for it in any row.
-    pub(super) fn width_of(&self, column: Column, now: Now) -> usize {
-        self.rows
-            .iter()
-            .filter_map(|row| row.cell(row.first(), column, now))
-            .map(|cell| cell.width())
-            .max()
-            .unwrap_or(0)
+    /// What is shown of them on a screen with this many lines: below the last row none is empty while rows are above the screen.
+    pub(super) fn on_screen(&mut self, height: usize) -> TableState {
+        self.height = height;
+        let most = self.shown.len().saturating_sub(height);
+        TableState::new().with_offset(self.top.min(most)).with_selected(self.at)
     }
 
     fn arrange(&mut self) {
@@ -149,7 +141,7 @@ pub(super) fn moved(at: usize, below: isize, count: usize) -> usize {
 mod tests {
     use leasehold::{Holder, Mode};
 
-    use super::super::samples::{holder, now, row};
+    use super::super::samples::{holder, row};
     use super::*;
 
     fn table(keys: &[&str]) -> Table {
@@ -162,9 +154,8 @@ mod tests {
         keys.iter().map(|key| row(key, vec![holder(key, u64::from(key.as_bytes()[0]))])).collect()
     }
 
-    fn shown(table: &mut Table, height: usize) -> (Vec<String>, Option<usize>) {
-        let (rows, selected) = table.on_screen(height);
-        (rows.map(|row| row.key.as_str().to_owned()).collect(), selected)
+    fn shown(table: &Table) -> Vec<&str> {
+        table.shown().map(|row| row.key.as_str()).collect()
     }
 
     fn selected(table: &Table) -> &str {
@@ -180,64 +171,13 @@ mod tests {
         assert_eq!(selected(&table), "d");
         table.sort_by(Column::Key);
         assert_eq!((selected(&table), table.sort().descending), ("d", true));
-        assert_eq!(shown(&mut table, 9), (["f", "d", "c", "b", "a"].map(str::to_owned).to_vec(), Some(1)));
+        assert_eq!(shown(&table), ["f", "d", "c", "b", "a"]);
         table.replace(rows(&["a", "b", "c", "f"]));
         assert_eq!(selected(&table), "c", "what stands where it stood");
         table.replace(Vec::new());
-        assert!(table.selected().is_none() && shown(&mut table, 9) == (Vec::new(), None));
+        assert!(table.selected().is_none() && shown(&table).is_empty());
         table.replace(rows(&["x"]));
         assert_eq!(selected(&table), "x");
-    }
-
-    #[test]
-    fn a_filter_shows_what_contains_it_and_keeps_the_selection_that_it_shows() {
-        let mut table = table(&["Job/a", "job/b", "other"]);
-        table.select(isize::MAX);
-        table.set_filter("JOB".to_owned());
-        assert_eq!((table.count(), selected(&table)), (2, "job/b"));
-        table.set_filter("job/b".to_owned());
-        assert_eq!((table.count(), selected(&table)), (1, "job/b"));
-        table.replace(rows(&["job/b", "job/bb", "z"]));
-        assert_eq!((table.count(), selected(&table)), (2, "job/b"));
-        table.set_filter("nothing like it".to_owned());
-        assert!(table.selected().is_none());
-        table.select(1);
-        table.set_filter(String::new());
-        assert_eq!((table.count(), selected(&table)), (3, "job/b"));
-    }
-
-    #[test]
-    fn the_selection_is_on_the_screen_wherever_it_moves_and_whatever_the_height() {
-        let keys: Vec<String> = (0..50).map(|n| format!("{n:02}")).collect();
-        let mut table = table(&keys.iter().map(String::as_str).collect::<Vec<_>>());
-        let (first, last) = (isize::MIN, isize::MAX);
-        for (below, height) in [
-            (1, 10),
-            (10, 10),
-            (10, 3),
-            (last, 7),
-            (-7, 7),
-            (-1, 20),
-            (last, 1),
-            (-1, 50),
-            (first, 5),
-            (-5, 5),
-            (last, 100),
-        ] {
-            table.select(below);
-            let wanted = selected(&table).to_owned();
-            let (on_screen, at) = shown(&mut table, height);
-            assert_eq!(on_screen.len(), height.min(50), "no line is wasted");
-            assert_eq!(at.and_then(|at| on_screen.get(at)), Some(&wanted), "{below} at {height}");
-        }
-        assert_eq!(shown(&mut table, 0).0.len(), 0);
-        assert_eq!(selected(&table), "49");
-    }
-
-    #[test]
-    fn a_column_of_which_nothing_is_known_has_no_width_and_the_key_has_one_whatever_its_name_is() {
-        let table = table(&["-"]);
-        assert_eq!([Column::Key, Column::Reason].map(|column| table.width_of(column, now())), [1, 0]);
     }
 
     #[test]
@@ -246,10 +186,10 @@ mod tests {
         table.rows.push(row("A", vec![Holder::new(Mode::Exclusive)]));
         for column in Column::ALL {
             table.sort_by(column);
-            let up = shown(&mut table, 9).0.concat();
+            let up = shown(&table).concat();
             assert_eq!(table.sort(), Sort { by: column, descending: column == Column::Key });
             table.sort_by(column);
-            let down = shown(&mut table, 9).0.concat();
+            let down = shown(&table).concat();
             let expected = match column {
                 Column::Key => ["cbaA", "Aabc"],
                 Column::Label | Column::Token | Column::Held => ["abcA", "cbaA"],
