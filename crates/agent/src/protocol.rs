@@ -304,11 +304,9 @@ impl<'a> From<&'a Refusal> for Answer<'a> {
 
 /// The moment in seconds, by `CLOCK_BOOTTIME` where the system has it. Rounded down, so that nobody counts on too much.
 pub(crate) fn seconds(moment: Moment) -> f64 {
-    let millis = u32::try_from(moment.since(Moment::default()).as_millis() % 1000).unwrap_or(0);
-    let whole = moment.since(Moment::default()).as_secs();
-    #[allow(clippy::cast_precision_loss, reason = "seconds since the start of a machine are far below 2^52")]
-    let whole = whole as f64;
-    whole + f64::from(millis) / 1000.0
+    #[allow(clippy::cast_precision_loss, reason = "milliseconds since the start of a machine are far below 2^52")]
+    let millis = moment.since(Moment::default()).as_millis() as f64;
+    millis / 1000.0
 }
 
 /// A holder, as in the JSON output of every command.

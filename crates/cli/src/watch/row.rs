@@ -109,13 +109,6 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_cells_tell_of_the_one_who_has_held_it_longest() {
-        let row = row("k", vec![holder("bob", 9), holder("ada", 7), holder("eve", 8)]);
-        let cells = Column::ALL.map(|column| row.cell(row.first(), column, now()).unwrap_or_default());
-        assert_eq!(cells, ["k", "exclusive", "3", "ada", "", "448", "7.0 s", "10 s", ""]);
-    }
-
-    #[test]
     fn times_go_on_between_two_answers_and_a_lease_that_has_run_out_is_over() {
         let row = row("k", vec![holder("ada", 7)]);
         let later = |seconds| {
