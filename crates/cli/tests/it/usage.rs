@@ -19,7 +19,7 @@ fn bad_usage_is_64_and_runs_nothing() {
         --restart -s | --permits=0 | --permits=33 | --permits=-1 | --permits=many | --shared --permits 2 | \
         --once-per 25h | --once-per 0.5 | --once-per x | --once-per 1h --permits 2 | --backend mongodb://h | \
         --backend no-url | --backend= | --backend '' | --password-file /dev/null";
-    const COMMANDS: &str = " | run | run k | walk k -- echo ran | run '' -- echo ran | --backend '' list | acquire k | hold -n | hold --label ada | hold --reason r | \
+    const COMMANDS: &str = " | run | run k | walk k -- echo ran | run '' -- echo ran | --backend '' list | --backend file:locks list | acquire k | hold -n | hold --label ada | hold --reason r | \
         hold -n -w 1s k | release leasehold2:x | doctor --ttl 1ms | bench --session me | bench --seconds 0 | bench --seconds 601 | \
         bench --seconds x | migrate | gc | heal | --session me inspect k | watch --interval 1ms | watch --interval x | watch --json --color never | man nothing";
     let place = Place::file();
@@ -89,19 +89,6 @@ fn arguments_that_are_not_utf8_are_bad_usage_or_go_to_the_command() {
     assert_eq!((output.status.code(), output.stdout.as_slice()), (Some(0), odd.as_bytes()));
     for variable in ["LEASEHOLD_BACKEND", "LEASEHOLD_PASSWORD"] {
         ended(Place::at("redis://127.0.0.1:1").leasehold("list").env(variable, odd)).is(64, &[]);
-    }
-}
-
-#[test]
-fn a_directory_that_cannot_be_used_is_78_and_named() {
-    let dir = tempfile::tempdir().unwrap();
-    let (open, file) = (dir.path().join("open"), dir.path().join("file"));
-    fs::create_dir(&open).unwrap();
-    fs::set_permissions(&open, PermissionsExt::from_mode(0o777)).unwrap();
-    fs::write(&file, "").unwrap();
-    for path in [open, file.join("below"), file] {
-        let place = Place::at(format!("file:{}", path.display()));
-        place.run("run k -- echo ran").is(78, &[path.to_str().unwrap()]).prints("");
     }
 }
 
