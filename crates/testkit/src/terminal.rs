@@ -69,12 +69,6 @@ impl OnTerminal {
         self.master.write_all(keys.as_ref()).unwrap_or_else(|error| panic!("typing: {error}"));
     }
 
-    /// Gives the terminal another size, which the program is told by a signal.
-    pub fn resize(&self, columns: u16, rows: u16) {
-        locked(&self.shown).screen_mut().set_size(size(rows), size(columns));
-        set_size(&self.master, columns, rows);
-    }
-
     /// The text on the screen.
     pub fn text(&self) -> String {
         self.screen().contents()

@@ -35,12 +35,7 @@ pub(super) fn row(key: &str, holders: Vec<Holder>) -> Row {
 
 pub(super) fn press(state: &mut State, keys: &str) -> Option<Effect> {
     keys.chars().fold(None, |_, key| {
-        let code = match key {
-            '\n' => KeyCode::Enter,
-            '\u{1b}' => KeyCode::Esc,
-            '↓' => KeyCode::Down,
-            key => KeyCode::Char(key),
-        };
+        let code = if key == '\n' { KeyCode::Enter } else { KeyCode::Char(key) };
         state.pressed(KeyEvent::new(code, KeyModifiers::NONE))
     })
 }
