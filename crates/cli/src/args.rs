@@ -14,7 +14,7 @@ use leasehold::{LockKey, LockOptions, Wait, kind_of};
 use rustix::process::Signal;
 
 use crate::duration;
-use crate::exit::{self, Codes};
+use crate::exit::Codes;
 #[cfg(target_os = "linux")]
 use crate::store_commands::AgentArgs;
 use crate::store_commands::{AcquireArgs, BenchArgs, HoldArgs, ReleaseArgs, RenewArgs, WaitArgs};
@@ -159,11 +159,7 @@ impl Command {
     /// The exit codes that the user chose, or the default ones.
     pub(crate) fn codes(&self) -> Codes {
         match self {
-            Self::Run(run) => Codes {
-                conflict: run.conflict_exit_code,
-                lost: run.lost_exit_code,
-                unavailable: run.unavailable_exit_code,
-            },
+            Self::Run(run) => run.codes,
             _ => Codes::default(),
         }
     }
@@ -279,17 +275,8 @@ pub(crate) struct RunArgs {
     #[arg(short = 'o', long)]
     pub(crate) close: bool,
 
-    /// Exit with N if the lock was not acquired in time; with 0 there is no message either
-    #[arg(short = 'E', long, value_name = "N", default_value_t = exit::CONFLICT)]
-    conflict_exit_code: u8,
-
-    /// Exit with N if the lock was lost while the command ran
-    #[arg(long, value_name = "N", default_value_t = exit::LOST)]
-    lost_exit_code: u8,
-
-    /// Exit with N if the store could not be reached
-    #[arg(long, value_name = "N", default_value_t = exit::UNAVAILABLE)]
-    unavailable_exit_code: u8,
+    #[command(flatten)]
+    codes: Codes,
 
     #[command(flatten)]
     texts: Texts,

@@ -3,6 +3,7 @@ use std::fmt;
 use std::io;
 use std::time::Duration;
 
+use clap::Args;
 use leasehold::{Error, ErrorKind, Holders, LockKey, LossReason};
 use leasehold_agent::kind_name;
 use rustix::process::Signal;
@@ -27,11 +28,19 @@ pub(crate) const NOT_EXECUTABLE: u8 = 126;
 /// There is no such command; the same code as that of shells.
 pub(crate) const NOT_FOUND: u8 = 127;
 
-/// The exit codes that a user may choose.
-#[derive(Clone, Copy, Debug)]
+// The exit codes that a user may choose. A doc comment here would be the help of the command that takes them.
+#[derive(Args, Clone, Copy, Debug)]
 pub(crate) struct Codes {
+    /// Exit with N if the lock was not acquired in time; with 0 there is no message either
+    #[arg(short = 'E', long = "conflict-exit-code", value_name = "N", default_value_t = CONFLICT)]
     pub(crate) conflict: u8,
+
+    /// Exit with N if the lock was lost while the command ran
+    #[arg(long = "lost-exit-code", value_name = "N", default_value_t = LOST)]
     pub(crate) lost: u8,
+
+    /// Exit with N if the store could not be reached
+    #[arg(long = "unavailable-exit-code", value_name = "N", default_value_t = UNAVAILABLE)]
     pub(crate) unavailable: u8,
 }
 
