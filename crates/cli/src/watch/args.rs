@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use clap::{Args, ValueEnum};
+use clap::{Args, ColorChoice};
 
 use crate::values::within;
 
@@ -21,22 +21,13 @@ pub(crate) struct WatchArgs {
     #[arg(long, value_name = "DUR", default_value = "1s", value_parser = interval)]
     pub(crate) interval: Duration,
 
-    /// Use colours, which the table can be read without
+    /// Use colours, which the table can be read without; auto: unless the environment says NO_COLOR or TERM=dumb
     #[arg(long, value_name = "WHEN", default_value = "auto", conflicts_with = "json")]
-    pub(crate) color: When,
+    pub(crate) color: ColorChoice,
 
     /// Print a JSON object a line for each change, and first for each lock that is held
     #[arg(long)]
     pub(crate) json: bool,
-}
-
-/// When colours are used.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub(crate) enum When {
-    /// Unless the environment says NO_COLOR or TERM=dumb
-    Auto,
-    Always,
-    Never,
 }
 
 fn interval(text: &str) -> Result<Duration, String> {

@@ -22,6 +22,7 @@ use std::io::{self, ErrorKind::UnexpectedEof, IsTerminal};
 use std::pin::Pin;
 use std::time::{Duration, UNIX_EPOCH};
 
+use clap::ColorChoice;
 use crossterm::event::{Event, EventStream, KeyEventKind};
 use futures::StreamExt;
 use futures::future::OptionFuture;
@@ -29,7 +30,6 @@ use leasehold::{Admin, Clock, Holders, LockKey, Locks};
 use rustix::process::Signal;
 
 pub(crate) use self::args::WatchArgs;
-use self::args::When;
 use self::grid::Look;
 use self::lines::Lines;
 use self::row::{Now, Row};
@@ -215,11 +215,11 @@ async fn force_release(store: &Locks, grant: Grant) -> String {
     format!("nothing was released: that grant has ended, and {key} {now}")
 }
 
-fn wants_colour(when: When) -> bool {
+fn wants_colour(when: ColorChoice) -> bool {
     let set = |name: &str| std::env::var_os(name).filter(|value| !value.is_empty());
     match when {
-        When::Always => true,
-        When::Never => false,
-        When::Auto => set("NO_COLOR").is_none() && set("TERM").is_none_or(|term| term != "dumb"),
+        ColorChoice::Always => true,
+        ColorChoice::Never => false,
+        ColorChoice::Auto => set("NO_COLOR").is_none() && set("TERM").is_none_or(|term| term != "dumb"),
     }
 }

@@ -47,14 +47,6 @@ pub(super) struct Grant {
     pub(super) holder: Holder,
 }
 
-impl Grant {
-    /// Whether one of these holders has this grant: all tokens of a lease have its epoch.
-    pub(super) fn is_among(&self, holders: &[Holder]) -> bool {
-        let epoch = |holder: &Holder| holder.token.map(FencingToken::epoch);
-        holders.iter().any(|holder| epoch(holder) == epoch(&self.holder))
-    }
-}
-
 /// What a key asks the program to do.
 #[derive(Debug)]
 pub(super) enum Effect {
@@ -250,7 +242,9 @@ impl State {
 
     /// The row of a grant's key, if the newest answer still has the grant.
     pub(super) fn row_of(&self, grant: &Grant) -> Option<&Row> {
-        self.table.row(&grant.key).filter(|row| grant.is_among(&row.holders))
+        // All tokens of a lease have its epoch.
+        let epoch = |holder: &Holder| holder.token.map(FencingToken::epoch);
+        self.table.row(&grant.key).filter(|row| row.holders.iter().any(|holder| epoch(holder) == epoch(&grant.holder)))
     }
 }
 
