@@ -1,30 +1,37 @@
-//! A comparison of the table: its sides lock on one store, by turns, and its rows say how they compare.
+//! A part of a workload: sides that lock on one store, by turns, and rows that say how they compare; or what is no such loop.
 
 use std::collections::BTreeMap;
 
-use crate::contenders::Kind;
-use crate::harness::{Aim, Role, Rounds, Side, interleave, median};
+use crate::contenders::{Kind, Role};
+use crate::harness::{Aim, Rounds, Row, Side, interleave, median};
 use crate::job::{Job, Shape};
-use crate::load::Result;
+use crate::load::{Pace, Result};
 use crate::log::{HOLD, OF_THE_IDEAL, P50, P99, PER_SECOND, Sample};
-use crate::pace::Pace;
 use crate::peers;
 use crate::report::{Plot, Report};
 use crate::servers::{On, Store};
 
-/// A contender in the part that it has here.
-pub(crate) type Entry = (Role, &'static str, Kind);
-
-/// One comparison.
-pub(crate) struct Comparison {
+pub(crate) struct Part {
+    pub(crate) id: &'static str,
     pub(crate) on: On,
+    /// What each of its rows begins with.
+    words: &'static str,
+    pace: Pace,
+    what: What,
+}
+
+enum What {
+    Comparison(Comparison),
+    Other(fn(&Store, Pace) -> Result<Report>),
+}
+
+struct Comparison {
     shape: Shape,
-    entries: &'static [Entry],
+    sides: &'static [Kind],
     /// Whether the locks in other languages take part.
     others: bool,
     /// Whether each side is also told how near it came to a lock that loses one round trip between two holds.
     of_the_ideal: bool,
-    pace: Pace,
     rows: Vec<RowOf>,
     plot: Option<Plot>,
 }
@@ -32,84 +39,122 @@ pub(crate) struct Comparison {
 /// A row: one figure of one of our sides.
 struct RowOf {
     what: String,
-    ours: &'static str,
+    ours: Kind,
     figure: &'static str,
     aims: Vec<Aim>,
 }
 
-impl Comparison {
-    pub(crate) fn of(on: On, shape: Shape, entries: &'static [Entry], pace: Pace) -> Self {
-        Self { on, shape, entries, others: false, of_the_ideal: false, pace, rows: Vec::new(), plot: None }
+impl Part {
+    /// A comparison of these.
+    pub(crate) fn of(id: &'static str, on: On, shape: Shape, sides: &'static [Kind], pace: Pace) -> Self {
+        let made = Comparison { shape, sides, others: false, of_the_ideal: false, rows: Vec::new(), plot: None };
+        Self { id, on, words: "", pace, what: What::Comparison(made) }
+    }
+
+    /// What is not acquired and released in a loop.
+    pub(crate) fn other(id: &'static str, on: On, run: fn(&Store, Pace) -> Result<Report>, pace: Pace) -> Self {
+        Self { id, on, words: "", pace, what: What::Other(run) }
+    }
+
+    fn with(mut self, change: impl FnOnce(&mut Comparison)) -> Self {
+        if let What::Comparison(comparison) = &mut self.what {
+            change(comparison);
+        }
+        self
     }
 
     /// Adds a row about the first of our sides.
     pub(crate) fn row(self, what: impl Into<String>, figure: &'static str, aims: &[Aim]) -> Self {
-        let ours = self.entries.iter().find(|(role, ..)| *role == Role::Ours).map_or("", |(_, name, _)| name);
-        self.row_of(ours, what, figure, aims)
+        let (what, aims) = (what.into(), aims.to_vec());
+        self.with(|of| {
+            let ours = of.sides.iter().find(|kind| kind.side().0 == Role::Ours);
+            of.rows.extend(ours.map(|ours| RowOf { what, ours: *ours, figure, aims }));
+        })
     }
 
-    /// Adds a row about the side with this name.
-    pub(crate) fn row_of(
-        mut self,
-        ours: &'static str,
-        what: impl Into<String>,
-        figure: &'static str,
-        aims: &[Aim],
-    ) -> Self {
-        self.rows.push(RowOf { what: what.into(), ours, figure, aims: aims.to_vec() });
-        self
+    /// Adds a row about this side.
+    pub(crate) fn row_of(self, ours: Kind, what: impl Into<String>, figure: &'static str, aims: &[Aim]) -> Self {
+        let (what, aims) = (what.into(), aims.to_vec());
+        self.with(|of| of.rows.push(RowOf { what, ours, figure, aims }))
+    }
+
+    /// Adds a row for each of these figures, without aims.
+    pub(crate) fn figures(self, words: &str, figures: &[&'static str]) -> Self {
+        figures.iter().fold(self, |of, figure| of.row(format!("{words}: {figure}"), figure, &[]))
     }
 
     /// Begins each row with these words.
-    pub(crate) fn words(mut self, words: &str) -> Self {
-        self.rows.iter_mut().for_each(|row| row.what = format!("{words}: {}", row.what));
-        self
+    pub(crate) fn words(self, words: &'static str) -> Self {
+        Self { words, ..self }
     }
 
     /// Lets locks in other languages take part.
     pub(crate) fn others(self, others: bool) -> Self {
-        Self { others, ..self }
+        self.with(|of| of.others = others)
     }
 
     pub(crate) fn of_the_ideal(self) -> Self {
-        Self { of_the_ideal: true, ..self }
+        self.with(|of| of.of_the_ideal = true)
     }
 
     pub(crate) fn plot(self, plot: Plot) -> Self {
-        Self { plot: Some(plot), ..self }
+        self.with(|of| of.plot = Some(plot))
     }
 
     /// Measures it on this store, which is of the kind `on`.
-    pub(crate) fn run(&self, id: &'static str, store: &Store) -> Result<Report> {
+    pub(crate) fn run(&self, store: &Store) -> Result<Report> {
+        let report = match &self.what {
+            What::Comparison(comparison) => comparison.run(store, self.pace)?,
+            What::Other(run) => run(store, self.pace)?,
+        };
+        Ok(self.named(report))
+    }
+
+    /// The row that says why it was not measured.
+    pub(crate) fn absent(&self, why: &str) -> Report {
+        self.named(Report::of([Row::absent(format!("{}{why}", self.words))]))
+    }
+
+    fn named(&self, mut report: Report) -> Report {
+        for row in &mut report.rows {
+            row.id = self.id;
+            row.what.insert_str(0, self.words);
+        }
+        report
+    }
+}
+
+impl Comparison {
+    fn run(&self, store: &Store, pace: Pace) -> Result<Report> {
         let mut report = Report::default();
-        let mut sides: Vec<Side<'_>> = self.entries.iter().map(|entry| self.side(store, *entry)).collect();
+        let mut sides: Vec<Side<'_>> = self.sides.iter().map(|kind| self.side(store, *kind)).collect();
         if self.others {
             let (found, absent) = peers::found();
             sides.extend(found.iter().map(|peer| {
-                let job = peer.job(&store.url(), self.shape);
-                self.measured(Role::Peer, peer.name, store, peer.sends, job)
+                let job = peer.job(store.url(), self.shape);
+                self.measured((Role::Peer, peer.name), store, peer.sends, job)
             }));
             report.absent_peers(&absent);
         }
-        let rounds = interleave(self.pace, sides)?;
-        let row = |row: &RowOf| rounds.row(id, &row.what, row.ours, row.figure, &row.aims);
+        let rounds = interleave(pace, sides)?;
+        let row = |row: &RowOf| rounds.row(&row.what, row.ours.side().1, row.figure, &row.aims);
         report.rows.extend(self.rows.iter().map(row));
         self.draw(&rounds, &mut report);
         Ok(report)
     }
 
-    fn side<'a>(&self, store: &'a Store, (role, name, kind): Entry) -> Side<'a> {
+    fn side<'a>(&self, store: &'a Store, kind: Kind) -> Side<'a> {
+        let (role, name) = kind.side();
         if kind == Kind::Ping {
             return Side::new(role, name, move |pace| round_trip(store, pace));
         }
-        self.measured(role, name, store, kind.sends(), Job::of(store.locks(kind), self.shape))
+        self.measured((role, name), store, kind.sends(), Job::of(store.locks(kind), self.shape))
     }
 
     /// A side beside whose cycles the work of its server is counted.
     fn measured<'a>(
         &self,
-        role: Role,
-        name: &str,
+        (role, name): (Role, &str),
         store: &'a Store,
         sends: &'static [&'static str],
         job: Job,
@@ -127,19 +172,19 @@ impl Comparison {
     }
 
     fn draw(&self, rounds: &Rounds, report: &mut Report) {
-        for side in rounds.names() {
-            match self.plot {
-                Some(Plot::LocalHandoff) if side.0 != Role::Floor => {
-                    let latencies = rounds.latencies(side.1);
-                    let steps = (0..=200).map(|step| f64::from(step) / 200.0);
-                    let points = steps.map(|share| (latencies.value_at_quantile(share) as f64 / 1e3, share * 100.0));
-                    report.draw(Plot::LocalHandoff, side, points);
-                }
-                None | Some(Plot::LocalHandoff) => {}
-                Some(by_tasks) => {
-                    let reached = median(&rounds.figures(side.1, PER_SECOND));
-                    report.draw(by_tasks, side, [(self.shape.tasks as f64, reached)]);
-                }
+        let Some(plot) = self.plot else { return };
+        for side in rounds.names().filter(|(role, _)| plot != Plot::LocalHandoff || *role != Role::Floor) {
+            if plot == Plot::LocalHandoff {
+                let latencies = rounds.latencies(side.1);
+                let steps = (0..=200).map(|step| f64::from(step) / 200.0);
+                report.draw(
+                    plot,
+                    side,
+                    steps.map(|share| (latencies.value_at_quantile(share) as f64 / 1e3, share * 100.0)),
+                );
+            } else {
+                let reached = median(&rounds.figures(side.1, PER_SECOND));
+                report.draw(plot, side, [(self.shape.tasks as f64, reached)]);
             }
         }
     }

@@ -1,20 +1,23 @@
 //! Runs a load on a contender, in this process or in several child processes at the same time.
 
+use std::io::{BufRead, BufReader, Write};
+use std::process::{ChildStdin, Command, Stdio};
+use std::sync::mpsc;
+use std::thread;
 use std::time::Duration;
 
+use leasehold_testkit::KilledOnDrop;
 use serde::{Deserialize, Serialize};
 use tokio::runtime::{Builder, Runtime};
 
-use crate::child_process::ChildProcess;
 use crate::contenders::Locks;
-use crate::load::{Load, Result, now};
+use crate::load::{Failure, Load, Pace, Result, now};
 use crate::log::{Keys, Log, Sample};
-use crate::pace::Pace;
 
 /// What the tasks of a job do: which keys they want, how many they are in how many processes, and how long each grant is held.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Shape {
-    pub(crate) keys: Keys,
+    keys: Keys,
     /// In each process.
     pub(crate) tasks: usize,
     /// 0: this process.
@@ -49,27 +52,41 @@ impl Shape {
     pub(crate) const fn hold(self, hold: Duration) -> Self {
         Self { hold_micros: hold.as_micros() as u64, ..self }
     }
+
+    /// What one of the processes does.
+    pub(crate) const fn load(self, pace: Pace, process: usize) -> Load {
+        let Self { keys, tasks, hold_micros, .. } = self;
+        let window_millis = pace.window_millis * if hold_micros > 0 { 2 } else { 1 };
+        let first_task = process * tasks;
+        Load { keys, tasks, first_task, hold_micros, warm_up_millis: pace.warm_up_millis, window_millis }
+    }
+
+    /// The figures of a run that began at `start`, if the lock was one.
+    pub(crate) fn judged(self, pace: Pace, start: u64, log: &Log) -> Result<Sample> {
+        log.check(self.keys)?;
+        Ok(log.sample(self.keys, self.tasks * self.processes.max(1), &self.load(pace, 0).window(start)))
+    }
 }
 
-/// One run of a load.
+/// One run of a load: a loop of acquire, hold and release.
 #[derive(Clone, Debug)]
 pub(crate) struct Job {
     program: Program,
     shape: Shape,
 }
 
-/// The program that runs the loop of acquire, hold and release.
+/// The program that runs the loop.
 #[derive(Clone, Debug)]
 enum Program {
     /// This program, in this process or in child processes.
     This(Locks),
     /// Another program that reads the same JSON: its command, and the URL that it gets beside the load.
-    Other { command: Vec<String>, url: String },
+    Other(Vec<String>, String),
 }
 
 /// The last argument of a child process, as JSON: the load that it runs.
 #[derive(Debug, Serialize, Deserialize)]
-pub(crate) struct ChildLoad {
+struct ChildLoad {
     load: Load,
     workers: usize,
     locks: Option<Locks>,
@@ -82,9 +99,8 @@ impl Job {
     }
 
     /// A job of another program, in a process of its own.
-    pub(crate) fn of_other(command: Vec<String>, url: &str, shape: Shape) -> Self {
-        let program = Program::Other { command, url: url.to_owned() };
-        Self { program, shape: shape.processes(shape.processes.max(1)) }
+    pub(crate) fn of_other(command: Vec<String>, url: String, shape: Shape) -> Self {
+        Self { program: Program::Other(command, url), shape: shape.processes(shape.processes.max(1)) }
     }
 
     /// Runs the job once.
@@ -95,56 +111,47 @@ impl Job {
         self.run_after(pace, || {})
     }
 
-    /// Runs the job once. Calls `connected` when all clients have connected, before the load starts.
-    ///
-    /// # Errors
-    /// The same as for [`run`](Self::run).
+    /// The same, which calls `connected` when all clients have connected, before the load starts.
     pub(crate) fn run_after(&self, pace: Pace, connected: impl FnOnce()) -> Result<Sample> {
-        let load = self.load(pace, 0);
-        let Shape { keys, tasks, processes, workers, .. } = self.shape;
         let (start, log) = match &self.program {
-            Program::This(locks) if processes == 0 => here(locks, workers, &load, connected)?,
+            Program::This(locks) if self.shape.processes == 0 => self.here(locks, pace, connected)?,
             _ => self.in_children(pace, connected)?,
         };
-        log.check(keys)?;
-        Ok(log.sample(keys, tasks * processes.max(1), &load.window(start)))
+        self.shape.judged(pace, start, &log)
     }
 
-    fn load(&self, pace: Pace, process: usize) -> Load {
-        let Shape { keys, tasks, hold_micros, .. } = self.shape;
-        let stretch = if hold_micros > 0 { 2 } else { 1 };
-        Load {
-            keys,
-            tasks,
-            first_task: process * tasks,
-            hold_micros,
-            warm_up_millis: pace.warm_up_millis,
-            window_millis: pace.window_millis * stretch,
-        }
+    fn here(&self, locks: &Locks, pace: Pace, connected: impl FnOnce()) -> Result<(u64, Log)> {
+        let mut started = 0;
+        let begin = || {
+            connected();
+            started = now();
+            Ok(started)
+        };
+        let log = runtime(self.shape.workers)?.block_on(locks.run(&self.shape.load(pace, 0), begin))?;
+        Ok((started, log))
     }
 
     fn in_children(&self, pace: Pace, connected: impl FnOnce()) -> Result<(u64, Log)> {
+        let (command, locks, url) = match &self.program {
+            Program::This(locks) => {
+                let this = std::env::current_exe()?.display().to_string();
+                (vec![this, "--child".to_owned()], Some(locks), None)
+            }
+            Program::Other(command, url) => (command.clone(), None, Some(url)),
+        };
         let children = (0..self.shape.processes).map(|process| {
-            let (command, locks, url) = match &self.program {
-                Program::This(locks) => {
-                    let this = std::env::current_exe()?.display().to_string();
-                    (vec![this, "--child".to_owned()], Some(locks.clone()), None)
-                }
-                Program::Other { command, url } => (command.clone(), None, Some(url.clone())),
-            };
-            let child_load = ChildLoad { load: self.load(pace, process), workers: self.shape.workers, locks, url };
-            ChildProcess::start(&command, &serde_json::to_string(&child_load)?)
+            let (load, workers) = (self.shape.load(pace, process), self.shape.workers);
+            let orders = ChildLoad { load, workers, locks: locks.cloned(), url: url.cloned() };
+            ChildProcess::start(&command, &serde_json::to_string(&orders)?)
         });
         let mut children = children.collect::<Result<Vec<_>>>()?;
-        for child in &mut children {
-            child.wait_until_ready()?;
-        }
+        children.iter().try_for_each(ChildProcess::wait_until_ready)?;
         connected();
         let start = now() + 10_000_000;
         for child in &mut children {
-            child.start_load(start)?;
+            writeln!(child.input, "{start}")?;
         }
-        let logs = children.into_iter().map(ChildProcess::log).collect::<Result<Vec<_>>>()?;
+        let logs = children.iter().map(ChildProcess::log).collect::<Result<Vec<_>>>()?;
         Ok((start, Log::merged(logs)))
     }
 }
@@ -155,29 +162,67 @@ pub(crate) fn runtime(workers: usize) -> Result<Runtime> {
     Ok(builder.worker_threads(workers.max(1)).enable_all().build()?)
 }
 
-fn here(locks: &Locks, workers: usize, load: &Load, connected: impl FnOnce()) -> Result<(u64, Log)> {
-    let mut started = 0;
-    let begin = || {
-        connected();
-        started = now();
-        Ok(started)
-    };
-    let log = runtime(workers)?.block_on(locks.run(load, begin))?;
-    Ok((started, log))
-}
-
 /// The child's side of a job: connects, prints `ready`, reads from standard input when to start, runs the load, and
 /// prints its log as JSON.
-pub(crate) fn run_as_child(child_load: &str) -> Result<()> {
-    let child_load: ChildLoad = serde_json::from_str(child_load)?;
-    let locks = child_load.locks.ok_or("no locks to run")?;
+pub(crate) fn run_as_child(orders: &str) -> Result<()> {
+    let ChildLoad { load, workers, locks, .. } = serde_json::from_str(orders)?;
+    let locks = locks.ok_or("no locks to run")?;
     let start = || {
         println!("ready");
         let mut line = String::new();
         std::io::stdin().read_line(&mut line)?;
         Ok(line.trim().parse()?)
     };
-    let log = runtime(child_load.workers)?.block_on(locks.run(&child_load.load, start))?;
+    let log = runtime(workers)?.block_on(locks.run(&load, start))?;
     println!("{}", serde_json::to_string(&log)?);
     Ok(())
+}
+
+/// The parent's side of a child process that runs a load. The child is killed when this is dropped.
+struct ChildProcess {
+    _child: KilledOnDrop,
+    input: ChildStdin,
+    /// The lines that the child prints. They come through a channel, so that a child that hangs is noticed.
+    lines: mpsc::Receiver<std::io::Result<String>>,
+    name: String,
+}
+
+impl ChildProcess {
+    const LONGEST_SILENCE: Duration = Duration::from_secs(60);
+
+    /// Starts `words` with `load` as its last argument.
+    fn start(words: &[String], load: &str) -> Result<Self> {
+        let mut command = Command::new(&words[0]);
+        command.args(&words[1..]).arg(load).stdin(Stdio::piped()).stdout(Stdio::piped());
+        let name = words.join(" ");
+        let mut child = KilledOnDrop::spawn(&mut command).map_err(|error| format!("{name}: {error}"))?;
+        let input = child.stdin.take().ok_or("no input")?;
+        let output = child.stdout.take().ok_or("no output")?;
+        let (sender, lines) = mpsc::channel();
+        thread::spawn(move || BufReader::new(output).lines().try_for_each(|line| sender.send(line)));
+        Ok(Self { _child: child, input, lines, name })
+    }
+
+    /// Waits until the child has connected.
+    fn wait_until_ready(&self) -> Result<()> {
+        let line = self.line()?;
+        if line == "ready" { Ok(()) } else { Err(self.failed(&line)) }
+    }
+
+    fn log(&self) -> Result<Log> {
+        let line = self.line()?;
+        serde_json::from_str(&line).map_err(|_| self.failed(&line))
+    }
+
+    fn line(&self) -> Result<String> {
+        match self.lines.recv_timeout(Self::LONGEST_SILENCE) {
+            Ok(line) => Ok(line?),
+            Err(mpsc::RecvTimeoutError::Timeout) => Err(self.failed("nothing, for a minute")),
+            Err(mpsc::RecvTimeoutError::Disconnected) => Err(self.failed("nothing, and ended")),
+        }
+    }
+
+    fn failed(&self, line: &str) -> Failure {
+        format!("{} printed {}", self.name, line.chars().take(200).collect::<String>()).into()
+    }
 }

@@ -5,6 +5,7 @@ use std::ops::Range;
 use std::sync::Arc;
 use std::time::Duration;
 
+use leasehold_core::LockKey;
 use rustix::time::{ClockId, clock_gettime};
 use serde::{Deserialize, Serialize};
 use tokio::task::JoinSet;
@@ -13,23 +14,45 @@ use tokio::time::sleep;
 use crate::log::{HoldSpan, Keys, Log};
 use crate::machine;
 
-pub(crate) type Result<T, E = Box<dyn Error + Send + Sync>> = std::result::Result<T, E>;
+pub(crate) type Failure = Box<dyn Error + Send + Sync>;
+pub(crate) type Result<T, E = Failure> = std::result::Result<T, E>;
+
+/// How long a round of a workload is, and how many rounds there are.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Pace {
+    pub(crate) rounds: usize,
+    pub(crate) warm_up_millis: u64,
+    pub(crate) window_millis: u64,
+    pub(crate) quick: bool,
+}
+
+impl Pace {
+    pub(crate) const FULL: Self = Self { rounds: 5, warm_up_millis: 300, window_millis: 1000, quick: false };
+    pub(crate) const QUICK: Self = Self { rounds: 3, warm_up_millis: 150, window_millis: 350, quick: true };
+}
 
 /// A way to lock: ours, a floor that only does the round trips, or a peer.
 pub(crate) trait Contender: Send + Sync + 'static {
-    /// A key in the form that `acquire` takes. It is created once per task.
-    type Key: Send + Sync;
-    /// A grant, which has to be released.
+    /// What a grant is, beside its key.
     type Held: Send;
+    /// What the names of its keys begin with, where others use the same store in the same way.
+    const PREFIX: &'static str = "";
 
-    fn key(&self, name: &str) -> Result<Self::Key>;
     /// Acquires the key, and waits without limit.
-    fn acquire(&self, key: &Self::Key) -> impl Future<Output = Result<Self::Held>> + Send;
-    fn release(&self, held: Self::Held) -> impl Future<Output = Result<()>> + Send;
+    fn acquire(&self, key: &Key) -> impl Future<Output = Result<Self::Held>> + Send;
+    fn release(&self, key: &Key, held: Self::Held) -> impl Future<Output = Result<()>> + Send;
     /// The fencing token of the grant. 0 if the lock has no fencing tokens.
     fn token(_held: &Self::Held) -> u64 {
         0
     }
+}
+
+/// The key of a task.
+#[derive(Debug)]
+pub(crate) struct Key {
+    /// Of the task.
+    pub(crate) number: usize,
+    pub(crate) name: LockKey,
 }
 
 /// A load: the number of tasks, their keys, and how long each grant is held.
@@ -59,10 +82,10 @@ impl Load {
         let mut tasks = JoinSet::new();
         for number in self.first_task..self.first_task + self.tasks {
             let name = match self.keys {
-                Keys::Own => format!("bench/{number}"),
-                Keys::Shared => "bench/hot".to_owned(),
+                Keys::Own => format!("{}bench/{number}", C::PREFIX),
+                Keys::Shared => format!("{}bench/hot", C::PREFIX),
             };
-            let key = contender.key(&name)?;
+            let key = Key { number, name: LockKey::new(name)? };
             let (contender, hold, end) = (Arc::clone(&contender), self.hold_micros, self.window(start).end);
             tasks.spawn(async move {
                 let task = number as u64;
@@ -75,10 +98,10 @@ impl Load {
                     }
                     let token = C::token(&grant);
                     let releasing = now();
-                    contender.release(grant).await?;
+                    contender.release(&key, grant).await?;
                     spans.push(HoldSpan { task, acquired, releasing, token });
                 }
-                Ok::<_, Box<dyn Error + Send + Sync>>(spans)
+                Ok::<_, Failure>(spans)
             });
         }
         let mut log = Log::default();

@@ -57,6 +57,15 @@ pub(crate) struct Sample {
     pub(crate) latencies: Histogram<u64>,
 }
 
+impl Sample {
+    /// Of things that were timed, with the figures of their distribution. What took place not once took none in 0 µs.
+    pub(crate) fn timed(acquisitions: usize, latencies: Histogram<u64>) -> Self {
+        let micros = |share| latencies.value_at_quantile(share) as f64 / 1e3;
+        let figures = [(P50, micros(0.5)), (P99, micros(0.99))].into_iter().filter(|_| !latencies.is_empty()).collect();
+        Self { acquisitions, figures, latencies }
+    }
+}
+
 pub(crate) const PER_SECOND: &str = "cycles/s";
 pub(crate) const P50: &str = "p50, µs";
 pub(crate) const P99: &str = "p99, µs";
@@ -120,23 +129,18 @@ impl Log {
         };
         let served = served(&inside, tasks);
         let held: u64 = inside.iter().map(|span| span.releasing - span.acquired).sum();
-        let figures = [
+        let mut sample = Sample::timed(self.spans.len(), latencies);
+        sample.figures.extend([
             (PER_SECOND, inside.len() as f64 / seconds),
             (CPU, self.cpu as f64 / self.spans.len().max(1) as f64),
             (HOLD, held as f64 / 1e3 / inside.len().max(1) as f64),
             (JAIN, jain(&served)),
             (STARVED, served.iter().filter(|count| **count == 0).count() as f64),
-        ];
-        let mut figures = BTreeMap::from(figures);
-        // What has no cycle or hand-off in the window took none in 0 µs.
-        if !latencies.is_empty() {
-            let micros = |share| latencies.value_at_quantile(share) as f64 / 1e3;
-            figures.extend([(P50, micros(0.5)), (P99, micros(0.99))]);
-        }
+        ]);
         if keys == Keys::Shared {
-            figures.insert(HAND_OFFS, latencies.len() as f64 / seconds);
+            sample.figures.insert(HAND_OFFS, sample.latencies.len() as f64 / seconds);
         }
-        Sample { acquisitions: self.spans.len(), figures, latencies }
+        sample
     }
 }
 

@@ -14,25 +14,18 @@
 // A module imports only from modules further down: the workloads,
 mod table;
 // those of them that are no comparison of loops,
-mod batches;
-mod growth;
-mod mysql;
-mod program;
+mod held;
+mod others;
+mod readers;
 mod renewals;
-mod two_down;
 // what all others are, on which stores, beside which locks in other languages,
 mod comparison;
 mod peers;
 mod servers;
-mod work;
 // how they are run,
-mod agent;
-mod child_process;
-mod child_task;
 mod harness;
 mod job;
 mod load;
-mod pace;
 // the locks that take part,
 mod contenders;
 // and the results.
@@ -45,13 +38,10 @@ use std::process::ExitCode;
 
 use clap::Parser;
 
-use crate::child_task::ChildTask;
-use crate::harness::Row;
-use crate::load::Result;
-use crate::pace::Pace;
+use crate::comparison::Part;
+use crate::load::{Pace, Result};
 use crate::report::Report;
 use crate::servers::{On, Store};
-use crate::table::{Part, TABLE};
 
 /// Measures Leasehold beside bare round trips and other locks.
 #[derive(Debug, Parser)]
@@ -80,7 +70,7 @@ struct Arguments {
 fn main() -> ExitCode {
     let arguments = Arguments::parse();
     let child = arguments.child.as_deref().map(job::run_as_child);
-    if let Some(done) = child.or_else(|| arguments.child_task.as_deref().map(run_child_task)) {
+    if let Some(done) = child.or_else(|| arguments.child_task.as_deref().map(held::run_as_child)) {
         // The parent reads one line, an answer or an error.
         done.as_ref().err().into_iter().for_each(|error| println!("{error}"));
         return if done.is_ok() { ExitCode::SUCCESS } else { ExitCode::FAILURE };
@@ -99,24 +89,6 @@ fn main() -> ExitCode {
     if broken.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE }
 }
 
-/// Makes the measurement that a parent process asked for, and prints its answer.
-fn run_child_task(task: &str) -> Result<()> {
-    let runtime = job::runtime(0)?;
-    let answer = match serde_json::from_str(task)? {
-        ChildTask::Hold { url, leases, seconds } => {
-            serde_json::to_string(&runtime.block_on(renewals::hold_and_watch(&url, leases, seconds))?)?
-        }
-        ChildTask::HoldByTasks { url, leases, seconds } => {
-            serde_json::to_string(&runtime.block_on(renewals::hold_by_tasks(&url, leases, seconds))?)?
-        }
-        ChildTask::Wait { url, waiters } => {
-            serde_json::to_string(&runtime.block_on(growth::bytes_per_waiter(&url, waiters))?)?
-        }
-    };
-    println!("{answer}");
-    Ok(())
-}
-
 fn write(report: &Report, record: bool) -> Result<()> {
     let output = machine::output();
     plots::draw(&report.curves, &output)?;
@@ -131,48 +103,42 @@ fn write(report: &Report, record: bool) -> Result<()> {
 
 /// Runs the chosen workloads. A workload that fails does not end the run.
 fn run(wanted: &[String], pace: Pace) -> (Report, Vec<String>) {
-    let mut report = Report::default();
-    let mut broken = Vec::new();
-    for workload in TABLE.iter().filter(|workload| wanted.is_empty() || wanted.iter().any(|id| id == workload.id)) {
-        eprintln!("{} …", workload.id);
-        match measured(workload.id, (workload.parts)(pace), pace) {
-            Ok(found) => report.extend(found),
-            Err(error) => broken.push(format!("{}: {error}", workload.id)),
+    let (mut report, mut broken) = (Report::default(), Vec::new());
+    let table = table::all(pace);
+    for parts in table.chunk_by(|one, other| one.id == other.id) {
+        let id = parts[0].id;
+        if wanted.is_empty() || wanted.iter().any(|wanted| wanted == id) {
+            eprintln!("{id} …");
+            match measured(parts) {
+                Ok(found) => report.extend(found),
+                Err(error) => broken.push(format!("{id}: {error}")),
+            }
         }
     }
     (report, broken)
 }
 
 /// Measures the parts of a workload. Those that follow each other on stores of one kind share one.
-fn measured(id: &'static str, parts: Vec<Part>, pace: Pace) -> Result<Report> {
+fn measured(parts: &[Part]) -> Result<Report> {
     let mut report = Report::default();
     let mut last: Option<(On, Option<Store>)> = None;
     for part in parts {
-        let on = match &part {
-            Part::Comparison(comparison) => Some(comparison.on),
-            Part::On(on, _) => Some(*on),
-            Part::Other(_) => None,
-        };
-        if last.as_ref().is_none_or(|(started, _)| Some(*started) != on) {
+        if last.as_ref().is_none_or(|(on, _)| *on != part.on) {
             // One at a time.
             drop(last.take());
+            let started = Store::start(part.on).map_err(|why| report.extend(part.absent(&why.to_string())));
+            last = Some((part.on, started.ok()));
         }
-        if let (Some(on), None) = (on, &last) {
-            let started = Store::start(on)?.map_err(|why| report.push(Row::absent(id, &why)));
-            last = Some((on, started.ok()));
-        }
-        match (part, &last) {
-            (Part::Comparison(comparison), Some((_, Some(store)))) => report.extend(comparison.run(id, store)?),
-            (Part::On(_, run), Some((_, Some(store)))) => report.extend(run(store, pace)?),
-            (Part::Other(run), _) => report.extend(run(pace)?),
-            // It is noted as absent.
-            (Part::Comparison(_) | Part::On(..), _) => {}
+        // Of what is absent, that is noted.
+        if let Some((_, Some(store))) = &last {
+            report.extend(part.run(store)?);
         }
     }
     Ok(report)
 }
 
 fn known(id: &str) -> Result<String, String> {
-    let ids: Vec<&str> = TABLE.iter().map(|workload| workload.id).collect();
+    let mut ids: Vec<&str> = table::all(Pace::QUICK).iter().map(|part| part.id).collect();
+    ids.dedup();
     if ids.contains(&id) { Ok(id.to_owned()) } else { Err(format!("the workloads are {}", ids.join(", "))) }
 }

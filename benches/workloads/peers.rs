@@ -1,4 +1,4 @@
-//! Locks in other languages, if they are installed.
+//! Locks in other languages, if they are installed: each runs in a process of its own.
 
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
@@ -10,26 +10,31 @@ use crate::machine;
 pub(crate) const INSTALL: &str = "npm install --prefix benches/peers; python3 -m venv benches/peers/.venv && \
                                   benches/peers/.venv/bin/pip install -r benches/peers/requirements.txt";
 
-/// A lock in another language, which runs in a process of its own.
+/// A lock in another language.
 #[derive(Clone, Debug)]
 pub(crate) struct Peer {
     pub(crate) name: &'static str,
-    language: Language,
+    /// The program of its language, the argument that has it run code, and the code that needs the lock.
+    program: &'static str,
+    asked: [&'static str; 2],
+    script: &'static str,
     /// The commands that its client sends. None of its scripts runs any of these.
     pub(crate) sends: &'static [&'static str],
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Language {
-    Node,
-    Python,
+const fn node(name: &'static str, needs: &'static str, sends: &'static [&'static str]) -> Peer {
+    Peer { name, program: "node", asked: ["-e", needs], script: "peer.mjs", sends }
+}
+
+const fn python(name: &'static str, needs: &'static str, sends: &'static [&'static str]) -> Peer {
+    Peer { name, program: "python3", asked: ["-c", needs], script: "peer.py", sends }
 }
 
 const ALL: [Peer; 4] = [
-    Peer { name: "redis-semaphore", language: Language::Node, sends: &["set", "eval", "evalsha"] },
-    Peer { name: "redlock", language: Language::Node, sends: &["eval", "evalsha"] },
-    Peer { name: "redis-py", language: Language::Python, sends: &["set", "evalsha"] },
-    Peer { name: "pottery", language: Language::Python, sends: &["set", "evalsha", "eval"] },
+    node("redis-semaphore", "require.resolve('redis-semaphore')", &["set", "eval", "evalsha"]),
+    node("redlock", "require.resolve('redlock')", &["eval", "evalsha"]),
+    python("redis-py", "import redis", &["set", "evalsha"]),
+    python("pottery", "import pottery", &["set", "evalsha", "eval"]),
 ];
 
 /// The peers that are installed, and the names of the others.
@@ -39,34 +44,20 @@ pub(crate) fn found() -> (Vec<Peer>, Vec<&'static str>) {
 }
 
 impl Peer {
-    pub(crate) fn job(&self, url: &str, shape: Shape) -> Job {
-        let script = match self.language {
-            Language::Node => "peer.mjs",
-            Language::Python => "peer.py",
-        };
-        let words = [self.program(), folder().join(script), self.name.into()];
+    pub(crate) fn job(&self, url: String, shape: Shape) -> Job {
+        let words = [self.program(), folder().join(self.script), self.name.into()];
         Job::of_other(words.map(|word| word.display().to_string()).to_vec(), url, shape)
     }
 
     fn program(&self) -> PathBuf {
-        let own = folder().join(".venv/bin/python");
-        match self.language {
-            Language::Node => "node".into(),
-            Language::Python if own.exists() => own,
-            Language::Python => "python3".into(),
-        }
+        let own = folder().join(".venv/bin").join(self.program);
+        if own.exists() { own } else { self.program.into() }
     }
 
     fn is_installed(&self) -> bool {
         let mut command = Command::new(self.program());
-        match self.language {
-            Language::Node => command.current_dir(folder()).args(["-e", &format!("require.resolve('{}')", self.name)]),
-            Language::Python => {
-                command.args(["-c", if self.name == "pottery" { "import pottery" } else { "import redis" }])
-            }
-        };
-        let status = command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).status();
-        status.is_ok_and(|status| status.success())
+        command.current_dir(folder()).args(self.asked).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+        command.status().is_ok_and(|status| status.success())
     }
 }
 

@@ -1,13 +1,12 @@
 //! Draws the plots, as SVG.
 
 use std::fs;
-use std::ops::Range;
 use std::path::Path;
 
 use plotters::coord::Shift;
 use plotters::prelude::*;
 
-use crate::harness::Role;
+use crate::contenders::Role;
 use crate::load::Result;
 use crate::report::{Curve, Plot};
 
@@ -73,14 +72,30 @@ fn draw_file(plots: &[(Plot, Vec<&Curve>)], text: &mut String) -> Result<()> {
 }
 
 fn draw_chart(area: &Area<'_>, plot: Plot, curves: &[&Curve]) -> Result<()> {
-    let axes = Axes::of(plot, curves);
-    let x = axes.x.clone().log_scale().with_key_points(axes.x_marks.clone());
+    let (title, x_name, y_name) = match plot {
+        Plot::Throughput => ("Own keys, one Redis", "tasks", "cycles/s"),
+        Plot::RedlockThroughput => ("Own keys, five Redis nodes", "tasks", "cycles/s"),
+        Plot::MysqlThroughput => ("Own keys, MariaDB in memory", "tasks", "cycles/s"),
+        Plot::LocalHandoff => {
+            ("8 processes × 8 tasks want one key", "time until another task has it, µs", "% of hand-offs")
+        }
+        Plot::Keys => ("Beside held keys", "keys held", "µs per cycle"),
+        Plot::Waiters => ("One key, many waiters", "waiters", "µs per acquisition"),
+    };
+    let points = || curves.iter().flat_map(|curve| &curve.points);
+    let least = points().map(|(x, _)| *x).filter(|x| *x > 0.0).fold(f64::INFINITY, f64::min);
+    let most = points().map(|(x, _)| *x).fold(0.0, f64::max);
+    let is_share = plot == Plot::LocalHandoff;
+    let highest = if is_share { 100.0 } else { points().map(|(_, y)| *y).fold(0.0, f64::max) * 1.1 };
+    // Of few points, each has its mark.
+    let of_points = || curves.first().map_or_else(Vec::new, |curve| curve.points.iter().map(|(x, _)| *x).collect());
+    let marks = if is_share || plot == Plot::Keys { powers_of_ten(least, most) } else { of_points() };
     let mut chart = ChartBuilder::on(area)
-        .caption(axes.title, ("sans-serif", 17).into_font().color(&INK))
+        .caption(title, ("sans-serif", 17).into_font().color(&INK))
         .margin(12)
         .x_label_area_size(44)
         .y_label_area_size(62)
-        .build_cartesian_2d(x, axes.y.clone())?;
+        .build_cartesian_2d((least..most).log_scale().with_key_points(marks), 0.0..highest)?;
     chart
         .configure_mesh()
         .axis_style(INK)
@@ -88,14 +103,14 @@ fn draw_chart(area: &Area<'_>, plot: Plot, curves: &[&Curve]) -> Result<()> {
         .light_line_style(TRANSPARENT)
         .label_style(("sans-serif", 13).into_font().color(&INK))
         .axis_desc_style(("sans-serif", 14).into_font().color(&INK))
-        .x_desc(axes.x_name)
-        .y_desc(axes.y_name)
+        .x_desc(x_name)
+        .y_desc(y_name)
         .x_label_formatter(&|x| with_prefix(*x))
         .y_label_formatter(&|y| with_prefix(*y))
         .draw()?;
     for (curve, style) in curves.iter().zip(styles(curves)) {
         chart.draw_series(LineSeries::new(curve.points.iter().copied(), style))?;
-        if axes.dots {
+        if !is_share {
             chart.draw_series(curve.points.iter().map(|point| Circle::new(*point, 3, style.filled())))?;
         }
     }
@@ -119,44 +134,6 @@ fn styles(curves: &[&Curve]) -> Vec<ShapeStyle> {
         Role::Peer => peers.next().unwrap_or(&PEERS[0]).stroke_width(2),
     };
     curves.iter().map(style).collect()
-}
-
-struct Axes {
-    title: &'static str,
-    x_name: &'static str,
-    y_name: &'static str,
-    x: Range<f64>,
-    x_marks: Vec<f64>,
-    y: Range<f64>,
-    dots: bool,
-}
-
-impl Axes {
-    fn of(plot: Plot, curves: &[&Curve]) -> Self {
-        let (title, x_name, y_name) = match plot {
-            Plot::Throughput => ("Own keys, one Redis", "tasks", "cycles/s"),
-            Plot::RedlockThroughput => ("Own keys, five Redis nodes", "tasks", "cycles/s"),
-            Plot::MysqlThroughput => ("Own keys, MariaDB in memory", "tasks", "cycles/s"),
-            Plot::LocalHandoff => {
-                ("8 processes × 8 tasks want one key", "time until another task has it, µs", "% of hand-offs")
-            }
-            Plot::Keys => ("Beside held keys", "keys held", "µs per cycle"),
-            Plot::Waiters => ("One key, many waiters", "waiters", "µs per acquisition"),
-        };
-        let points = || curves.iter().flat_map(|curve| &curve.points);
-        let least = points().map(|(x, _)| *x).filter(|x| *x > 0.0).fold(f64::INFINITY, f64::min);
-        let most = points().map(|(x, _)| *x).fold(0.0, f64::max);
-        let highest = points().map(|(_, y)| *y).fold(0.0, f64::max);
-        let is_share = plot == Plot::LocalHandoff;
-        let ticks = if is_share || plot == Plot::Keys { powers_of_ten(least, most) } else { marks(curves) };
-        let y = if is_share { 0.0..100.0 } else { 0.0..highest * 1.1 };
-        Self { title, x_name, y_name, x: least..most, x_marks: ticks, y, dots: !is_share }
-    }
-}
-
-/// The tick marks of the axis: the x values of the points.
-fn marks(curves: &[&Curve]) -> Vec<f64> {
-    curves.first().map_or_else(Vec::new, |curve| curve.points.iter().map(|(x, _)| *x).collect())
 }
 
 fn powers_of_ten(least: f64, most: f64) -> Vec<f64> {

@@ -4,7 +4,8 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::path::Path;
 
-use crate::harness::{Role, Row};
+use crate::contenders::Role;
+use crate::harness::Row;
 use crate::load::Result;
 use crate::machine;
 use crate::peers::INSTALL;
@@ -30,11 +31,9 @@ pub(crate) struct Curve {
 /// The plots.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Plot {
-    /// Cycles per second, by the number of tasks, on one Redis.
+    /// Cycles per second, by the number of tasks, on one Redis, on five nodes, and on MySQL.
     Throughput,
-    /// The same on five nodes.
     RedlockThroughput,
-    /// The same on MySQL.
     MysqlThroughput,
     /// Share of hand-offs that took at most a given time.
     LocalHandoff,
@@ -49,12 +48,8 @@ impl Report {
         Self { rows: rows.into_iter().collect(), ..Self::default() }
     }
 
-    pub(crate) fn absent(id: &'static str, why: &str) -> Self {
-        Self::of([Row::absent(id, why)])
-    }
-
-    pub(crate) fn push(&mut self, row: Row) {
-        self.rows.push(row);
+    pub(crate) fn absent(why: &str) -> Self {
+        Self::of([Row::absent(why.to_owned())])
     }
 
     /// Adds points to the curve of a side.

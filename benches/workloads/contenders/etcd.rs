@@ -1,20 +1,19 @@
 //! What is compared on etcd: a floor, the lock that the server itself has, and the program `etcdctl`.
 
 use std::process::Stdio;
-use std::sync::Arc;
 
 use prost::Message;
 use rustix::process::{Pid, Signal, kill_process};
 use tokio::io::{AsyncBufReadExt, BufReader};
 use tokio::process::{Child, Command};
-use tokio::sync::OnceCell;
+use tokio::sync::Mutex;
 use tonic::Request;
 use tonic::client::Grpc;
 use tonic::codegen::http::uri::PathAndQuery;
 use tonic::transport::Channel;
 use tonic_prost::ProstCodec;
 
-use crate::load::{Contender, Result};
+use crate::load::{Contender, Key, Result};
 
 /// What is sent is so small that one message of the fields in use stands for all: each is a name, a value, or an id.
 #[derive(Clone, PartialEq, Message)]
@@ -52,7 +51,7 @@ struct LockRequest {
 /// As many seconds as no run takes.
 const LEASE: i64 = 3_600;
 
-async fn connect(url: &str) -> Result<Channel> {
+pub(crate) async fn connect(url: &str) -> Result<Channel> {
     let endpoint = Channel::from_shared(url.replacen("etcd:", "http:", 1))?.tcp_nodelay(true);
     Ok(endpoint.connect().await?)
 }
@@ -69,101 +68,78 @@ async fn ask<Q: Message + 'static, A: Message + Default + 'static>(
 }
 
 /// A put of a name, and its deletion: two writes, and nothing else.
-pub(crate) struct Puts(Channel);
-
-impl Puts {
-    pub(crate) async fn connect(url: &str) -> Result<Self> {
-        Ok(Self(connect(url).await?))
-    }
-}
+pub(crate) struct Puts(pub(crate) Channel);
 
 impl Contender for Puts {
-    type Key = Vec<u8>;
-    type Held = Vec<u8>;
+    type Held = ();
 
-    fn key(&self, name: &str) -> Result<Vec<u8>> {
-        Ok(name.into())
-    }
-
-    async fn acquire(&self, key: &Vec<u8>) -> Result<Vec<u8>> {
-        let put = Named { name: key.clone(), value: b"1".to_vec() };
+    async fn acquire(&self, key: &Key) -> Result<()> {
+        let put = Named { name: key.name.as_str().into(), value: b"1".to_vec() };
         let Nothing {} = ask(&self.0, "/etcdserverpb.KV/Put", put).await?;
-        Ok(key.clone())
+        Ok(())
     }
 
-    async fn release(&self, name: Vec<u8>) -> Result<()> {
-        let deleted: Count = ask(&self.0, "/etcdserverpb.KV/DeleteRange", Named { name, value: Vec::new() }).await?;
+    async fn release(&self, key: &Key, _held: ()) -> Result<()> {
+        let put = Named { name: key.name.as_str().into(), value: Vec::new() };
+        let deleted: Count = ask(&self.0, "/etcdserverpb.KV/DeleteRange", put).await?;
         if deleted.number == 1 { Ok(()) } else { Err("what was put is not there".into()) }
     }
 }
 
-/// The lock service of the server: a mutex of its package `concurrency`, with a lease for each task.
-pub(crate) struct Served(Channel);
-
-pub(crate) struct Name {
-    name: Vec<u8>,
-    lease: OnceCell<i64>,
+/// The lock service of the server: a mutex of its package `concurrency`, with a lease for each who wants it.
+pub(crate) struct Served {
+    channel: Channel,
+    leases: Mutex<Vec<i64>>,
 }
 
 impl Served {
     pub(crate) async fn connect(url: &str) -> Result<Self> {
-        Ok(Self(connect(url).await?))
+        Ok(Self { channel: connect(url).await?, leases: Mutex::default() })
     }
 
     async fn lease(&self) -> Result<i64> {
-        let granted: Count = ask(&self.0, "/etcdserverpb.Lease/LeaseGrant", Seconds { ttl: LEASE }).await?;
+        if let Some(lease) = self.leases.lock().await.pop() {
+            return Ok(lease);
+        }
+        let granted: Count = ask(&self.channel, "/etcdserverpb.Lease/LeaseGrant", Seconds { ttl: LEASE }).await?;
         Ok(granted.number)
     }
 }
 
 impl Contender for Served {
-    type Key = Name;
-    type Held = Vec<u8>;
+    type Held = (Vec<u8>, i64);
 
-    fn key(&self, name: &str) -> Result<Name> {
-        Ok(Name { name: name.into(), lease: OnceCell::new() })
+    async fn acquire(&self, key: &Key) -> Result<(Vec<u8>, i64)> {
+        let lease = self.lease().await?;
+        let wanted = LockRequest { name: key.name.as_str().into(), lease };
+        let locked: Named = ask(&self.channel, "/v3lockpb.Lock/Lock", wanted).await?;
+        Ok((locked.value, lease))
     }
 
-    async fn acquire(&self, key: &Name) -> Result<Vec<u8>> {
-        let lease = *key.lease.get_or_try_init(|| self.lease()).await?;
-        let locked: Named = ask(&self.0, "/v3lockpb.Lock/Lock", LockRequest { name: key.name.clone(), lease }).await?;
-        Ok(locked.value)
-    }
-
-    async fn release(&self, name: Vec<u8>) -> Result<()> {
-        let Nothing {} = ask(&self.0, "/v3lockpb.Lock/Unlock", Named { name, value: Vec::new() }).await?;
+    async fn release(&self, _key: &Key, (name, lease): (Vec<u8>, i64)) -> Result<()> {
+        let Nothing {} = ask(&self.channel, "/v3lockpb.Lock/Unlock", Named { name, value: Vec::new() }).await?;
+        self.leases.lock().await.push(lease);
         Ok(())
     }
 }
 
 /// A process `etcdctl lock` for each lock, which says that it has it, and gives it back when it is interrupted.
-pub(crate) struct Processes(String);
-
-impl Processes {
-    pub(crate) fn new(url: &str) -> Self {
-        Self(url.replacen("etcd://", "", 1))
-    }
-}
+pub(crate) struct Processes(pub(crate) String);
 
 impl Contender for Processes {
-    type Key = Arc<str>;
     type Held = Child;
 
-    fn key(&self, name: &str) -> Result<Arc<str>> {
-        Ok(name.into())
-    }
-
-    async fn acquire(&self, key: &Arc<str>) -> Result<Child> {
-        let mut command = Command::new("etcdctl");
-        command.env("ETCDCTL_API", "3").args(["--endpoints", &self.0, "lock", key]);
+    async fn acquire(&self, key: &Key) -> Result<Child> {
+        let (mut command, name) = (Command::new("etcdctl"), key.name.as_str());
+        command.env("ETCDCTL_API", "3").args(["--endpoints", &self.0, "lock", name]);
         let mut child = command.stdout(Stdio::piped()).stderr(Stdio::null()).kill_on_drop(true).spawn()?;
         let output = child.stdout.take().ok_or("etcdctl has no output")?;
         let mut line = String::new();
         BufReader::new(output).read_line(&mut line).await?;
-        if line.starts_with(&**key) { Ok(child) } else { Err(format!("etcdctl lock says {line:?}").into()) }
+        if line.starts_with(name) { Ok(child) } else { Err(format!("etcdctl lock says {line:?}").into()) }
     }
 
-    async fn release(&self, mut held: Child) -> Result<()> {
+    async fn release(&self, _key: &Key, mut held: Child) -> Result<()> {
         let id = held.id().and_then(|id| Pid::from_raw(id.cast_signed())).ok_or("etcdctl has ended before")?;
         kill_process(id, Signal::INT)?;
         held.wait().await?;

@@ -1,78 +1,37 @@
 //! Everything that the workloads let lock, by a name that also a child process understands.
 
-mod agent;
-pub(crate) mod bare;
 mod etcd;
+mod files;
 pub(crate) mod mysql;
 pub(crate) mod ours;
 mod postgres;
-mod raw_file;
-mod rslock;
+pub(crate) mod redis;
 
 use std::path::Path;
 
+use leasehold_agent::AgentLocks;
+use leasehold_core::{Engine, EngineOptions, LocalHandoff, Locker};
+use leasehold_etcd::Etcd;
+use leasehold_file::FileLocks;
+use leasehold_mysql_rw::MysqlRw;
+use leasehold_mysql_unique::MysqlUnique;
+use leasehold_postgres::Postgres;
+use leasehold_redis_reentrant::RedisReentrant;
+use leasehold_redis_rw::RedisRw;
+use leasehold_redis_single::RedisSingle;
+use leasehold_redlock::Redlock;
 use serde::{Deserialize, Serialize};
 
+use self::ours::{Dropped, Ours, Readers, ours};
 use crate::load::{Load, Result};
 use crate::log::Log;
 
-/// A contender.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) enum Kind {
-    RedisSingle,
-    /// Without the hand-off inside the process.
-    RedisSingleNoHandoff,
-    /// The guards are dropped instead of released.
-    RedisDropped,
-    /// One session for all tasks.
-    RedisReentrant,
-    RedisWriters,
-    RedisReaders,
-    RedlockUnfenced,
-    Redlock,
-    File,
-    /// The backend `agent:`.
-    Agent,
-    /// The lines of an agent, with a connection for each lock.
-    AgentLines,
-    MysqlUnique,
-    MysqlUniqueQueue,
-    /// With the advisory queue, and without the hand-off inside the process.
-    MysqlUniqueQueueNoHandoff,
-    /// Writers only.
-    MysqlRw,
-    Postgres,
-    Etcd,
-    /// A floor: `PING` is a cycle.
-    Ping,
-    /// A floor: `SET NX PX`, then compare and delete, on a bare fred client.
-    Bare,
-    /// A floor: `Bare` behind a queue inside the process, so that a command never finds the key taken.
-    BareQueued,
-    /// A floor: `Bare` to all, done when a majority has answered.
-    BareFanOut,
-    /// A floor: `flock(2)`, write, unlock, by system calls.
-    RawFile,
-    /// A floor: `SELECT 1` of MySQL is a cycle.
-    Select,
-    /// A floor: two bare updates of a row of MySQL.
-    Updates,
-    /// A floor: two bare updates of a row of PostgreSQL.
-    PgUpdates,
-    /// A floor: a bare put, and a bare delete, in etcd.
-    EtcdPuts,
-    /// The peer in Rust, which retries after a random pause of up to 200 ms.
-    Rslock,
-    /// The same, with up to 5 ms.
-    RslockEager,
-    /// A peer: the lock of the blogs on MySQL.
-    InsertDelete,
-    /// A peer: PostgreSQL's own locks of sessions.
-    PgAdvisory,
-    /// A peer: the lock that etcd itself serves.
-    EtcdLock,
-    /// A peer: a process `etcdctl lock` for each lock.
-    Etcdctl,
+/// The part that a side has in the comparison: our lock, bare round trips, or another lock.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Role {
+    Ours,
+    Floor,
+    Peer,
 }
 
 /// A contender and where its store is: the URLs of servers, a folder or a socket.
@@ -80,6 +39,99 @@ pub(crate) enum Kind {
 pub(crate) struct Locks {
     pub(crate) kind: Kind,
     pub(crate) urls: Vec<String>,
+}
+
+macro_rules! contenders {
+    ($urls:ident, $url:ident; $($(#[$doc:meta])* $kind:ident: $role:ident $name:literal => $contender:expr;)*) => {
+        /// A contender.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+        pub(crate) enum Kind {
+            $($(#[$doc])* $kind,)*
+        }
+
+        impl Kind {
+            /// Its part, and its name in rows and plots.
+            pub(crate) const fn side(self) -> (Role, &'static str) {
+                match self {
+                    $(Self::$kind => (Role::$role, $name),)*
+                }
+            }
+        }
+
+        impl Locks {
+            /// Connects and runs the load. `start` is asked for when it could begin.
+            pub(crate) async fn run(&self, load: &Load, start: impl FnOnce() -> Result<u64>) -> Result<Log> {
+                let $urls = &self.urls;
+                let $url = $urls.first().ok_or("no store")?;
+                match self.kind {
+                    $(Kind::$kind => load.run($contender, start()?).await,)*
+                }
+            }
+        }
+    };
+}
+
+contenders! { urls, url;
+    RedisSingle: Ours "redis-single" => redis_single(url, true).await?;
+    RedisSingleNoHandoff: Ours "redis-single, local hand-off off" => redis_single(url, false).await?;
+    /// What others are compared with.
+    BesideRedisSingle: Peer "redis-single" => redis_single(url, true).await?;
+    /// What those who drop guards are compared with.
+    RedisReleased: Floor "released" => redis_single(url, true).await?;
+    /// The guards are dropped instead of released.
+    RedisDropped: Ours "dropped" => Dropped(redis_single(url, true).await?);
+    RedisCluster: Ours "redis-single, Cluster" => redis_single(url, true).await?;
+    /// One session for all tasks.
+    RedisReentrant: Ours "redis-reentrant" => ours(RedisReentrant::connect(url).await?.session());
+    RedisWriters: Ours "redis-rw, writers" => ours(RedisRw::connect(url).await?);
+    RedisReaders: Ours "redis-rw, readers" => Readers(ours(RedisRw::connect(url).await?));
+    RedlockUnfenced: Ours "redlock, unfenced" => redlock(urls, false).await?;
+    Redlock: Ours "redlock, fenced" => redlock(urls, true).await?;
+    File: Ours "file" => ours(FileLocks::open(Path::new(url))?);
+    /// The backend `agent:`.
+    Agent: Ours "agent:" => ours(AgentLocks::builder().path(url).connect().await?);
+    /// The lines of an agent, with a connection for each lock.
+    AgentLines: Ours "lines" => files::AgentLines(url.into());
+    /// What an agent is compared with.
+    RedisDirect: Peer "direct" => redis_single(url, true).await?;
+    FileDirect: Peer "direct" => ours(FileLocks::open(Path::new(url))?);
+    MysqlUnique: Ours "mysql-unique" => mysql_unique(url, true, false).await?;
+    MysqlQueue: Ours "mysql-unique, advisory queue" => mysql_unique(url, true, true).await?;
+    MysqlQueueNoHandoff: Ours "mysql-unique, advisory queue, local hand-off off" =>
+        mysql_unique(url, false, true).await?;
+    MysqlRw: Ours "mysql-rw, writers" => ours(MysqlRw::connect(url).await?);
+    Postgres: Ours "postgres" => ours(Postgres::connect(url).await?);
+    Etcd: Ours "etcd" => ours(Etcd::connect(url).await?);
+    /// `PING` is a cycle.
+    Ping: Floor "PING" => redis::Ping(redis::connect(url).await?);
+    /// `SET NX PX`, then compare and delete, on a bare fred client.
+    Bare: Floor "bare fred" => redis::Bare::connect(url).await?;
+    /// `Bare` behind a queue inside the process.
+    BareQueued: Floor "bare fred behind a queue" => redis::Bare::queued(url).await?;
+    /// `Bare` to all, done when a majority has answered.
+    BareFanOut: Floor "bare fan-out" => redis::FanOut::connect(urls).await?;
+    /// `flock(2)`, write, unlock, by system calls.
+    RawFile: Floor "flock(2) + write" => files::RawFile::new(Path::new(url))?;
+    /// `SELECT 1` of MySQL is a cycle.
+    Select: Floor "SELECT 1" => mysql::Select(mysql::pool(url)?);
+    /// Two bare updates of a row of MySQL.
+    Updates: Floor "two UPDATEs" => mysql::Updates::connect(url).await?;
+    /// Two bare updates of a row of PostgreSQL.
+    PgUpdates: Floor "two UPDATEs" => postgres::Updates::connect(url).await?;
+    /// A bare put, and a bare delete, in etcd.
+    EtcdPuts: Floor "put and delete" => etcd::Puts(etcd::connect(url).await?);
+    /// The peer in Rust, which retries after a random pause of up to 200 ms.
+    Rslock: Peer "rslock" => redis::Rslock::connect(urls, 200).await?;
+    /// The same, with up to 5 ms.
+    RslockEager: Peer "rslock, retry 5 ms" => redis::Rslock::connect(urls, 5).await?;
+    /// The lock of the blogs on MySQL.
+    InsertDelete: Peer "insert/delete" => mysql::InsertDelete::connect(url).await?;
+    /// PostgreSQL's own locks of sessions.
+    PgAdvisory: Peer "pg_advisory_lock" => postgres::Advisory::new(url);
+    /// The lock that etcd itself serves.
+    EtcdLock: Peer "etcd's Lock service" => etcd::Served::connect(url).await?;
+    /// A process `etcdctl lock` for each lock.
+    Etcdctl: Peer "etcdctl lock" => etcd::Processes(url.replacen("etcd://", "", 1));
 }
 
 impl Kind {
@@ -94,45 +146,21 @@ impl Kind {
     }
 }
 
-impl Locks {
-    /// Connects and runs the load. `start` is asked for when it could begin.
-    pub(crate) async fn run(&self, load: &Load, start: impl FnOnce() -> Result<u64>) -> Result<Log> {
-        let urls = &self.urls;
-        let url = urls.first().ok_or("no store")?;
-        let path = Path::new(url);
-        match self.kind {
-            Kind::RedisSingle => load.run(ours::redis_single(url, true).await?, start()?).await,
-            Kind::RedisSingleNoHandoff => load.run(ours::redis_single(url, false).await?, start()?).await,
-            Kind::RedisDropped => load.run(ours::Dropped(ours::redis_single(url, true).await?), start()?).await,
-            Kind::RedisReentrant => load.run(ours::redis_reentrant(url).await?, start()?).await,
-            Kind::RedisWriters => load.run(ours::redis_rw(url).await?, start()?).await,
-            Kind::RedisReaders => load.run(ours::redis_readers(url).await?, start()?).await,
-            Kind::RedlockUnfenced => load.run(ours::redlock(urls, false).await?, start()?).await,
-            Kind::Redlock => load.run(ours::redlock(urls, true).await?, start()?).await,
-            Kind::File => load.run(ours::file(path)?, start()?).await,
-            Kind::Agent => load.run(ours::agent(path).await?, start()?).await,
-            Kind::AgentLines => load.run(agent::Lines::new(path), start()?).await,
-            Kind::MysqlUnique => load.run(mysql::mysql_unique(url, true, false).await?, start()?).await,
-            Kind::MysqlUniqueQueue => load.run(mysql::mysql_unique(url, true, true).await?, start()?).await,
-            Kind::MysqlUniqueQueueNoHandoff => load.run(mysql::mysql_unique(url, false, true).await?, start()?).await,
-            Kind::MysqlRw => load.run(ours::mysql_rw(url).await?, start()?).await,
-            Kind::Postgres => load.run(ours::postgres(url).await?, start()?).await,
-            Kind::Etcd => load.run(ours::etcd(url).await?, start()?).await,
-            Kind::Ping => load.run(bare::Ping::connect(url).await?, start()?).await,
-            Kind::Bare => load.run(bare::Bare::connect(url).await?, start()?).await,
-            Kind::BareQueued => load.run(bare::Queued::connect(url).await?, start()?).await,
-            Kind::BareFanOut => load.run(bare::FanOut::connect(urls).await?, start()?).await,
-            Kind::RawFile => load.run(raw_file::RawFile::new(path)?, start()?).await,
-            Kind::Select => load.run(mysql::Select::connect(url)?, start()?).await,
-            Kind::Updates => load.run(mysql::Updates::connect(url).await?, start()?).await,
-            Kind::PgUpdates => load.run(postgres::Updates::connect(url).await?, start()?).await,
-            Kind::EtcdPuts => load.run(etcd::Puts::connect(url).await?, start()?).await,
-            Kind::Rslock => load.run(rslock::Rslock::connect(urls, 200).await?, start()?).await,
-            Kind::RslockEager => load.run(rslock::Rslock::connect(urls, 5).await?, start()?).await,
-            Kind::InsertDelete => load.run(mysql::InsertDelete::connect(url).await?, start()?).await,
-            Kind::PgAdvisory => load.run(postgres::Advisory::new(url), start()?).await,
-            Kind::EtcdLock => load.run(etcd::Served::connect(url).await?, start()?).await,
-            Kind::Etcdctl => load.run(etcd::Processes::new(url), start()?).await,
-        }
-    }
+fn local_handoff(is_on: bool) -> EngineOptions {
+    EngineOptions::new().local_handoff(if is_on { LocalHandoff::new() } else { LocalHandoff::off() })
+}
+
+async fn redis_single(url: &str, handoff: bool) -> Result<Ours<impl Locker + use<>>> {
+    Ok(ours(Engine::with(RedisSingle::builder().url(url).backend().await?, local_handoff(handoff))))
+}
+
+async fn mysql_unique(url: &str, handoff: bool, queue: bool) -> Result<Ours<impl Locker + use<>>> {
+    let backend = MysqlUnique::builder().url(url).advisory_queue(queue).backend().await?;
+    Ok(ours(Engine::with(backend, local_handoff(handoff))))
+}
+
+async fn redlock(urls: &[String], fencing: bool) -> Result<Ours<Redlock>> {
+    // Programs that share keys must agree on fencing, so each kind has keys of its own.
+    let namespace = if fencing { "fenced" } else { "unfenced" };
+    Ok(ours(Redlock::builder().nodes(urls).fencing(fencing).namespace(namespace).connect().await?))
 }

@@ -1,27 +1,12 @@
 //! What is compared on MySQL: floors, and the lock that blogs describe, through the driver and settings that ours use.
 
-use std::sync::Arc;
 use std::time::Duration;
 
-use leasehold_core::{Engine, EngineOptions, LocalHandoff, Locker};
-use leasehold_mysql_unique::MysqlUnique;
 use mysql_async::prelude::Queryable;
 use mysql_async::{Error, Opts, OptsBuilder, Pool, PoolConstraints, PoolOpts};
 use tokio::time::sleep;
 
-use super::ours::{Ours, ours};
-use crate::load::{Contender, Result};
-
-pub(crate) async fn mysql_unique(
-    url: &str,
-    local_handoff: bool,
-    advisory_queue: bool,
-) -> Result<Ours<impl Locker + use<>>> {
-    let settings =
-        EngineOptions::new().local_handoff(if local_handoff { LocalHandoff::new() } else { LocalHandoff::off() });
-    let backend = MysqlUnique::builder().url(url).advisory_queue(advisory_queue).backend().await?;
-    Ok(ours(Engine::with(backend, settings)))
-}
+use crate::load::{Contender, Key, Result};
 
 /// As many connections as ours have, kept as ours are.
 pub(crate) fn pool(url: &str) -> Result<Pool> {
@@ -32,27 +17,16 @@ pub(crate) fn pool(url: &str) -> Result<Pool> {
 }
 
 /// `SELECT 1`.
-pub(crate) struct Select(Pool);
-
-impl Select {
-    pub(crate) fn connect(url: &str) -> Result<Self> {
-        Ok(Self(pool(url)?))
-    }
-}
+pub(crate) struct Select(pub(crate) Pool);
 
 impl Contender for Select {
-    type Key = ();
     type Held = ();
 
-    fn key(&self, _name: &str) -> Result<()> {
-        Ok(())
-    }
-
-    async fn acquire(&self, _key: &()) -> Result<()> {
+    async fn acquire(&self, _key: &Key) -> Result<()> {
         Ok(self.0.get_conn().await?.exec_drop("SELECT 1", ()).await?)
     }
 
-    async fn release(&self, _held: ()) -> Result<()> {
+    async fn release(&self, _key: &Key, _held: ()) -> Result<()> {
         Ok(())
     }
 }
@@ -80,20 +54,14 @@ impl Updates {
 }
 
 impl Contender for Updates {
-    type Key = Arc<str>;
-    type Held = Arc<str>;
+    type Held = ();
 
-    fn key(&self, name: &str) -> Result<Arc<str>> {
-        Ok(name.into())
+    async fn acquire(&self, key: &Key) -> Result<()> {
+        self.update(key.name.as_str()).await
     }
 
-    async fn acquire(&self, key: &Arc<str>) -> Result<Arc<str>> {
-        self.update(key).await?;
-        Ok(Arc::clone(key))
-    }
-
-    async fn release(&self, held: Arc<str>) -> Result<()> {
-        self.update(&held).await
+    async fn release(&self, key: &Key, _held: ()) -> Result<()> {
+        self.update(key.name.as_str()).await
     }
 }
 
@@ -120,22 +88,17 @@ impl InsertDelete {
 }
 
 impl Contender for InsertDelete {
-    type Key = Arc<str>;
-    type Held = Arc<str>;
+    type Held = ();
 
-    fn key(&self, name: &str) -> Result<Arc<str>> {
-        Ok(name.into())
-    }
-
-    async fn acquire(&self, key: &Arc<str>) -> Result<Arc<str>> {
-        while !self.done("INSERT INTO insert_delete (name) VALUES (?)", key).await? {
+    async fn acquire(&self, key: &Key) -> Result<()> {
+        while !self.done("INSERT INTO insert_delete (name) VALUES (?)", key.name.as_str()).await? {
             sleep(Duration::from_millis(10)).await;
         }
-        Ok(Arc::clone(key))
+        Ok(())
     }
 
-    async fn release(&self, held: Arc<str>) -> Result<()> {
-        while !self.done("DELETE FROM insert_delete WHERE name = ?", &held).await? {
+    async fn release(&self, key: &Key, _held: ()) -> Result<()> {
+        while !self.done("DELETE FROM insert_delete WHERE name = ?", key.name.as_str()).await? {
             sleep(Duration::from_millis(1)).await;
         }
         Ok(())

@@ -1,11 +1,9 @@
 //! What is compared on PostgreSQL: a floor, and the advisory locks of sessions, through the driver that ours uses.
 
-use std::sync::Arc;
-
 use tokio::sync::Mutex;
 use tokio_postgres::{Client, NoTls, Statement};
 
-use crate::load::{Contender, Result};
+use crate::load::{Contender, Key, Result};
 
 /// As many as ours has.
 const CONNECTIONS: usize = 8;
@@ -35,7 +33,7 @@ impl Updates {
 
     async fn update(&self, key: &Key) -> Result<()> {
         let (client, update) = &self.0[key.number % self.0.len()];
-        let updated = client.execute(update, &[&&*key.name]).await?;
+        let updated = client.execute(update, &[&key.name.as_str()]).await?;
         if updated == 1 { Ok(()) } else { Err("the floor has no such row".into()) }
     }
 }
@@ -44,29 +42,15 @@ impl Updates {
 const TABLE: &str = "CREATE TABLE IF NOT EXISTS floor (name text PRIMARY KEY, n bigint);
     INSERT INTO floor SELECT 'bench/' || i, 0 FROM generate_series(0, 255) i ON CONFLICT DO NOTHING";
 
-/// A name, and the number of its task.
-#[derive(Clone, Debug)]
-pub(crate) struct Key {
-    name: Arc<str>,
-    number: usize,
-}
-
 impl Contender for Updates {
-    type Key = Key;
-    type Held = Key;
+    type Held = ();
 
-    fn key(&self, name: &str) -> Result<Key> {
-        let number = name.rsplit('/').next().and_then(|number| number.parse().ok()).unwrap_or(0);
-        Ok(Key { name: name.into(), number })
+    async fn acquire(&self, key: &Key) -> Result<()> {
+        self.update(key).await
     }
 
-    async fn acquire(&self, key: &Key) -> Result<Key> {
-        self.update(key).await?;
-        Ok(key.clone())
-    }
-
-    async fn release(&self, held: Key) -> Result<()> {
-        self.update(&held).await
+    async fn release(&self, key: &Key, _held: ()) -> Result<()> {
+        self.update(key).await
     }
 }
 
@@ -76,7 +60,7 @@ pub(crate) struct Advisory {
     free: Mutex<Vec<Session>>,
 }
 
-struct Session {
+pub(crate) struct Session {
     client: Client,
     lock: Statement,
     unlock: Statement,
@@ -98,31 +82,21 @@ impl Advisory {
     }
 }
 
-pub(crate) struct Held {
-    session: Session,
-    name: Arc<str>,
-}
-
 impl Contender for Advisory {
-    type Key = Arc<str>;
-    type Held = Held;
+    type Held = Session;
 
-    fn key(&self, name: &str) -> Result<Arc<str>> {
-        Ok(name.into())
-    }
-
-    async fn acquire(&self, key: &Arc<str>) -> Result<Held> {
+    async fn acquire(&self, key: &Key) -> Result<Session> {
         let session = self.session().await?;
-        session.client.query_one(&session.lock, &[&&**key]).await?;
-        Ok(Held { session, name: Arc::clone(key) })
+        session.client.query_one(&session.lock, &[&key.name.as_str()]).await?;
+        Ok(session)
     }
 
-    async fn release(&self, held: Held) -> Result<()> {
-        let unlocked = held.session.client.query_one(&held.session.unlock, &[&&*held.name]).await?;
+    async fn release(&self, key: &Key, held: Session) -> Result<()> {
+        let unlocked = held.client.query_one(&held.unlock, &[&key.name.as_str()]).await?;
         if !unlocked.get::<_, bool>(0) {
             return Err("the session did not hold the lock".into());
         }
-        self.free.lock().await.push(held.session);
+        self.free.lock().await.push(held);
         Ok(())
     }
 }
