@@ -4,10 +4,8 @@
 
 use std::time::Duration;
 
-use divan::{Bencher, black_box};
+use divan::Bencher;
 use leasehold_core::{Clock, LockGuard, LockKey, LockOptions, LockerExt, Memory};
-use leasehold_file::FileLocks;
-use leasehold_redis::Namespace;
 use tokio::runtime::{Builder, Runtime};
 use tokio::task::yield_now;
 
@@ -19,35 +17,17 @@ fn runtime() -> Runtime {
     Builder::new_current_thread().enable_all().build().expect("a runtime")
 }
 
-/// Keys by turns, because a store grants one key 16,000 times a second at most.
-struct Turns(Vec<String>, usize);
-
-impl Turns {
-    fn new(keys: usize) -> Self {
-        Self((0..keys).map(|number| format!("turns/{number}")).collect(), 0)
-    }
-
-    fn next(&mut self) -> &str {
-        self.1 = (self.1 + 1) % self.0.len();
-        &self.0[self.1]
-    }
-}
-
 /// Nobody else wants the key.
 #[divan::bench]
 fn memory_uncontended(bencher: Bencher<'_, '_>) {
-    let (runtime, locks, mut keys) = (runtime(), Memory::new(), Turns::new(128));
-    bencher.bench_local(|| runtime.block_on(async { locks.lock(keys.next()).await?.release().await }));
-}
-
-/// The same, with a system call or two.
-#[divan::bench]
-fn file_uncontended(bencher: Bencher<'_, '_>) {
-    let runtime = runtime();
-    let folder = tempfile::tempdir().expect("a folder");
-    let locks = FileLocks::open(folder.path().join("locks")).expect("a store");
-    let mut keys = Turns::new(16);
-    bencher.bench_local(|| runtime.block_on(async { locks.lock(keys.next()).await?.release().await }));
+    // By turns, because a store grants one key 16,000 times a second at most.
+    let keys: Vec<String> = (0..128).map(|number| format!("turns/{number}")).collect();
+    let (runtime, locks, mut keys) = (runtime(), Memory::new(), keys.iter().cycle());
+    let mut cycle = || {
+        let key = keys.next().expect("they begin anew");
+        runtime.block_on(async { locks.lock(key.as_str()).await?.release().await })
+    };
+    bencher.bench_local(&mut cycle);
 }
 
 /// From guard to guard inside the process, without the store: so many waiters, all served once.
@@ -67,17 +47,6 @@ fn memory_handed_over(bencher: Bencher<'_, '_>, waiters: usize) {
             futures::future::try_join(served, first.release()).await
         })
     });
-}
-
-/// With so many leases in the keeper's agenda.
-#[divan::bench(args = [0, 1_000, 100_000])]
-fn memory_beside_held_leases(bencher: Bencher<'_, '_>, held: usize) {
-    let (runtime, locks) = (runtime(), Memory::new());
-    let guards =
-        runtime.block_on(futures::future::join_all((0..held).map(|number| locks.lock(format!("held/{number}")))));
-    let mut keys = Turns::new(128);
-    bencher.bench_local(|| runtime.block_on(async { locks.lock(keys.next()).await?.release().await }));
-    drop(guards);
 }
 
 /// One round of the keeper: so many leases, all due at once.
@@ -103,21 +72,4 @@ fn memory_leases_renewed(bencher: Bencher<'_, '_>, held: usize) {
             }
         });
     });
-}
-
-/// The names in Redis of what is kept for a key, with and without characters to encode.
-#[divan::bench(args = ["invoice/42", "{Straße} 100 %"])]
-fn redis_names(bencher: Bencher<'_, '_>, key: &str) {
-    let names = Namespace::default();
-    let key = LockKey::new(key).expect("a key");
-    bencher.bench_local(|| {
-        let names = names.of(black_box(&key));
-        (names.part("lock"), names.counter())
-    });
-}
-
-/// From the text that a program has to a key.
-#[divan::bench(args = ["invoice/42", "a key that is quite a bit longer than those that most programs use"])]
-fn lock_key(key: &str) -> LockKey {
-    LockKey::new(black_box(key)).expect("a key")
 }
