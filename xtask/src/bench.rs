@@ -2,19 +2,12 @@
 
 use std::fs;
 use std::process::{Command, Stdio};
-use std::time::Instant;
 
 use serde_json::Value;
 
 use crate::command::{passes, succeed};
 use crate::workspace::read;
 use crate::worktree::Worktree;
-
-/// The first command of the README on a clean checkout, and the size of the program. It takes minutes, and runs only when it is named.
-const BUILD: &str = "B";
-
-/// The commit with which a build is compared when none is named: the last one before the program was made smaller.
-const BEFORE_SMALLER: &str = "05e74b9";
 
 /// How often each commit has its turn. With four, figures of equals are apart by chance once in seventy times.
 const TURNS: usize = 4;
@@ -24,20 +17,13 @@ const NOISE: f64 = 1.05;
 
 /// Measures. It fails if a lock let two holders in, never because one was slow.
 pub(crate) fn run(words: &[&str]) -> Result<bool, String> {
-    let Some((before, builds, ids)) = comparison(words)? else {
+    let Some((before, ids)) = comparison(words)? else {
         let here = Worktree::here();
         build(&here)?;
         return passes(&mut workloads(&here, words));
     };
     let mut rows = Vec::new();
-    if builds {
-        for (side, commit) in [before, "HEAD"].into_iter().enumerate() {
-            add(&mut rows, side, first_build(commit)?);
-        }
-    }
-    if !builds || !ids.is_empty() {
-        by_turns(before, &ids, &mut rows)?;
-    }
+    by_turns(before, &ids, &mut rows)?;
     for row in &rows {
         println!("{}", row.line());
     }
@@ -49,27 +35,15 @@ pub(crate) fn run(words: &[&str]) -> Result<bool, String> {
     Ok(true)
 }
 
-/// What is compared with an earlier commit, if that is asked for: the commit, whether that is the build, and which workloads.
-type Comparison<'a> = (&'a str, bool, Vec<&'a str>);
-
-fn comparison<'a>(words: &[&'a str]) -> Result<Option<Comparison<'a>>, String> {
+/// The commit that this one is compared with, if that is asked for, and which workloads.
+fn comparison<'a>(words: &[&'a str]) -> Result<Option<(&'a str, Vec<&'a str>)>, String> {
     let mut ids = words.to_vec();
-    let mut before = None;
-    if let Some(at) = ids.iter().position(|word| *word == "--against") {
-        before = Some(*ids.get(at + 1).ok_or("--against needs a commit")?);
-        ids.drain(at..at + 2);
-    }
-    let builds = ids.contains(&BUILD);
-    ids.retain(|word| *word != BUILD);
-    if before.is_none() && builds && !ids.is_empty() {
-        return Err(format!("{BUILD} takes minutes, and runs without other workloads"));
-    }
-    let before = before.or_else(|| builds.then_some(BEFORE_SMALLER));
+    let Some(at) = ids.iter().position(|word| *word == "--against") else { return Ok(None) };
+    let before = *ids.get(at + 1).ok_or("--against needs a commit")?;
+    ids.drain(at..at + 2);
     match ids.iter().find(|word| word.starts_with('-')) {
-        Some(flag) if before.is_some() => {
-            Err(format!("{flag} is nothing for a comparison, whose turns are always short"))
-        }
-        _ => Ok(before.map(|before| (before, builds, ids))),
+        Some(flag) => Err(format!("{flag} is nothing for a comparison, whose turns are always short")),
+        None => Ok(Some((before, ids))),
     }
 }
 
@@ -122,37 +96,6 @@ fn measured(side: &Worktree, ids: &[&str]) -> Result<Vec<Figure>, String> {
         Some((what, figure["ours"].as_f64()?, figure["less_is_better"] == true))
     };
     Ok(figures.iter().filter_map(figure).collect())
-}
-
-/// Builds the program on a clean checkout.
-fn first_build(commit: &str) -> Result<Vec<Figure>, String> {
-    println!("building {commit} on a clean checkout …");
-    let checkout = Worktree::of(commit, "first-build")?;
-    let _ = fs::remove_dir_all(&checkout.target);
-    // What the network takes is not measured.
-    succeed(checkout.cargo().args(["fetch", "--quiet", "--locked"]))?;
-    let (began, cpu) = (Instant::now(), cpu_seconds_of_children());
-    let mut build = checkout.cargo();
-    build.args(["build", "--quiet", "--locked", "--release", "--bin", "leasehold"]);
-    // Of earlier commits, the profile keeps them.
-    succeed(build.env("CARGO_PROFILE_RELEASE_STRIP", "symbols"))?;
-    let (seconds, cpu) = (began.elapsed().as_secs_f64(), cpu_seconds_of_children() - cpu);
-    let program = checkout.target.join("release/leasehold");
-    let size = fs::metadata(&program).map_err(|failure| format!("{}: {failure}", program.display()))?.len();
-    let kib = u32::try_from(size / 1024).unwrap_or(u32::MAX).into();
-    let figures = [("`cargo build --release --bin leasehold`, s", seconds), ("the same, processor time, s", cpu)];
-    let figures = figures.into_iter().chain([("the program without symbols, KiB", kib)]);
-    Ok(figures.map(|(what, value)| (format!("{BUILD} {what}"), value, true)).collect())
-}
-
-/// Processor time of all processes that this one has waited for, and of theirs; not a number where the system does not say.
-fn cpu_seconds_of_children() -> f64 {
-    const TICKS_PER_SECOND: f64 = 100.0;
-    let stat = fs::read_to_string("/proc/self/stat").unwrap_or_default();
-    // Behind the name, which may contain anything.
-    let fields: Vec<&str> = stat.rsplit(')').next().unwrap_or_default().split_whitespace().collect();
-    let ticks = |index: usize| fields.get(index).and_then(|ticks| ticks.parse::<f64>().ok()).unwrap_or(f64::NAN);
-    (ticks(13) + ticks(14)) / TICKS_PER_SECOND
 }
 
 /// One figure, before and now: a value for each turn; none where a commit does not have it.
@@ -208,11 +151,10 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_comparison_is_asked_for_by_a_commit_or_by_the_build() {
+    fn a_comparison_is_asked_for_by_a_commit() {
         assert_eq!(comparison(&["--quick", "U64"]), Ok(None));
-        assert_eq!(comparison(&["U64", "--against", "HEAD~1", "B"]), Ok(Some(("HEAD~1", true, vec!["U64"]))));
-        assert_eq!(comparison(&["B"]), Ok(Some((BEFORE_SMALLER, true, vec![]))));
-        for words in [&["--against"][..], &["--record", "--against", "HEAD"], &["B", "U64"], &["B", "--quick"]] {
+        assert_eq!(comparison(&["U64", "--against", "HEAD~1", "H8"]), Ok(Some(("HEAD~1", vec!["U64", "H8"]))));
+        for words in [&["--against"][..], &["--record", "--against", "HEAD"]] {
             assert!(comparison(words).is_err(), "{words:?}");
         }
     }

@@ -67,7 +67,6 @@ usage: cargo xtask <command>
                                       --record: rewrite benches/RESULTS.md and the plots of the READMEs
   bench --against COMMIT [WORKLOAD...]
                                       measure this commit and an earlier one by turns, and say what is worse
-  bench [--against COMMIT] B          build the program on clean checkouts of both, and compare times and sizes
   chaos [--quick | --seconds N] [--seed N] [BACKEND...]
                                       real clients on real servers under faults, and a verdict on what the clients saw:
                                       five minutes a backend, or one with --quick; the report is target/chaos/report.json
