@@ -72,7 +72,7 @@ usage: cargo xtask <command>
                                       five minutes a backend, or one with --quick; the report is target/chaos/report.json
                                       --seed: the faults of an earlier run again
   chaos --soak DURATION [BACKEND...]  what grows in clients and stores over 1,000,000 keys; at most so long a backend
-  services up | env | down            start servers for work by hand, print their variables, or stop them
+  services [COMMAND...]               a shell, or another command, beside servers for work by hand, with their variables
   matrix                              write the tables of the READMEs that are made from code
 ";
 
@@ -116,10 +116,7 @@ fn run(arguments: &[&str]) -> Option<Result<bool, String>> {
         ["bench", rest @ ..] => bench::run(rest),
         ["chaos", rest @ ..] => chaos::run(rest),
         ["new-backend", rest @ ..] => new_backend::run(rest),
-        ["services", "up"] => services::by_hand::up(),
-        ["services", "hold"] => services::by_hand::hold(),
-        ["services", "env"] => services::by_hand::print_environment(),
-        ["services", "down"] => services::by_hand::down(),
+        ["services", rest @ ..] => services::beside(rest),
         ["matrix"] => matrix::write_all(),
         _ => return None,
     })

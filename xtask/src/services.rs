@@ -1,15 +1,16 @@
 //! The servers that the suites talk to: private ones, on free ports of 127.0.0.1, in a folder of their own.
 
-pub(crate) mod by_hand;
 mod kinds;
 
 use std::env;
+use std::process::Command;
 use std::thread;
 
 use leasehold_testkit::launch::place;
 use tempfile::TempDir;
 
 use self::kinds::{ALL, Running, Service};
+use crate::command::passes;
 
 /// The servers of one run. They end, and their folder goes, when this is dropped.
 #[derive(Debug)]
@@ -74,6 +75,14 @@ impl Fleet {
         let required = complete.then(|| ("LEASEHOLD_CONFORMANCE_REQUIRED", "1".to_owned()));
         self.addresses().chain(required).collect()
     }
+}
+
+/// Runs a command with the variables of servers, which end with it.
+pub(crate) fn beside(words: &[&str]) -> Result<bool, String> {
+    let fleet = Fleet::start(|_| true)?;
+    fleet.failed.iter().for_each(|why| println!("failed: {why}"));
+    let (program, arguments) = words.split_first().unwrap_or((&"sh", &[]));
+    passes(Command::new(program).args(arguments).envs(fleet.environment()))
 }
 
 /// The programs that are missing for the services that are to be started here.
