@@ -1,10 +1,7 @@
 //! `cargo xtask conformance`: runs the conformance suite, and no other test; or its model alone, for as long as is asked.
 
-use std::io::{BufRead, BufReader};
-use std::process::Stdio;
-
+use crate::command::passes;
 use crate::services::Fleet;
-use crate::tally::Tally;
 use crate::workspace::{backends, cargo, crate_of};
 
 /// The case of the suite that asks random scripts.
@@ -51,44 +48,21 @@ pub(crate) fn run(arguments: &[&str]) -> Result<bool, String> {
         return Err(format!("no backend is named {unknown}; there are: {}", all.join(", ")));
     }
     let fleet = Fleet::start(|_| true)?;
-    let mut passed = fleet.failed.is_empty();
-    let (mut lines, mut begin_with) = (fleet.failed.clone(), Vec::new());
+    let mut failed = fleet.failed.clone();
     for backend in all.iter().filter(|name| choice.backends.is_empty() || choice.backends.contains(&name.as_str())) {
-        let (succeeded, tally) = run_one(backend, &choice, &fleet)?;
-        passed &= succeeded && !tally.suites.is_empty();
-        if tally.suites.is_empty() {
-            lines.push(format!("{backend}  ended without a result"));
-        }
-        lines.extend(tally.suites);
-        begin_with.extend(tally.begin_with.iter().map(|line| format!("{backend}: {line}")));
-    }
-    drop(fleet);
-    println!("\n{}", lines.into_iter().chain(begin_with).collect::<Vec<_>>().join("\n"));
-    Ok(passed)
-}
-
-fn run_one(backend: &str, choice: &Choice<'_>, fleet: &Fleet) -> Result<(bool, Tally), String> {
-    let failed = |failure| format!("cargo test: {failure}");
-    let mut child = cargo()
-        .args(["test", "-p", &format!("leasehold-{}", crate_of(backend)), "--all-features", "--test", "it"])
-        .args(&choice.for_runner)
-        .env_remove("LEASEHOLD_CONFORMANCE_VARIANT")
-        .env("LEASEHOLD_TESTS", "suite")
+        let mut suite = cargo();
+        suite.args(["test", "-p", &format!("leasehold-{}", crate_of(backend)), "--all-features", "--test", "it"]);
+        suite.args(&choice.for_runner).env_remove("LEASEHOLD_CONFORMANCE_VARIANT").env("LEASEHOLD_TESTS", "suite");
         // Every variant.
-        .env("LEASEHOLD_DEEP", "1")
-        .envs(fleet.environment())
-        .envs(choice.model.iter().copied())
-        .stdout(Stdio::piped())
-        .spawn()
-        .map_err(failed)?;
-    let mut output = String::new();
-    // Printed as it comes: a suite takes a minute.
-    for line in child.stdout.take().into_iter().flat_map(|output| BufReader::new(output).split(b'\n')) {
-        let line = String::from_utf8_lossy(&line.map_err(failed)?).into_owned() + "\n";
-        print!("{line}");
-        output += &line;
+        suite.env("LEASEHOLD_DEEP", "1").envs(fleet.environment()).envs(choice.model.iter().copied());
+        if !passes(&mut suite)? {
+            failed.push(backend.clone());
+        }
     }
-    Ok((child.wait().map_err(failed)?.success(), Tally::of(&output)))
+    if !failed.is_empty() {
+        println!("failed: {}", failed.join(", "));
+    }
+    Ok(failed.is_empty())
 }
 
 #[cfg(test)]

@@ -51,12 +51,10 @@ impl Steps {
         println!();
         // What failed was printed long before: here it is found.
         tally.failures.iter().for_each(|line| println!("  {line}"));
-        tally.suites.iter().for_each(|suite| println!("{suite}"));
         for test in &tally.unsteady {
             println!("unsteady, failed among others and passed three times alone: {test}");
         }
         self.print_failed();
-        tally.begin_with.iter().for_each(|line| println!("{line}"));
         // A step can fail although no test did.
         tally.failed = tally.failed.max(self.failed.len() as u64);
         println!("total: {tally}");

@@ -196,13 +196,4 @@ mod tests {
             }
         }
     }
-
-    #[test]
-    fn there_are_enough_of_each_backend() {
-        for backend in
-            ["memory", "file", "redis-single", "redis-rw", "redlock", "mysql-unique", "mysql-rw", "postgres", "etcd"]
-        {
-            assert!(MUTANTS.iter().filter(|mutant| mutant.backend == backend).count() >= 6, "{backend}");
-        }
-    }
 }
