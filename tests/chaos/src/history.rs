@@ -239,33 +239,13 @@ impl History {
 mod tests {
     use super::*;
 
-    fn called() -> Event {
-        Event::Called { key: "k\n\"é".into(), mode: Mode::Shared, wait_ms: Some(5), session: None, attach: false }
-    }
-
-    #[test]
-    fn what_processes_wrote_is_read_in_the_order_of_time() {
-        let folder = tempfile::tempdir().unwrap();
-        let [one, two, nemesis] = [1, 2, NEMESIS].map(|client| Log::open(folder.path(), client).unwrap());
-        let (target, phase) = (Target::Client(1), Phase::Began);
-        let stopped = Event::Fault { fault: "sigstop".into(), target, phase, proved: 0 };
-        let granted = Event::Granted { token: u64::MAX, lease_ms: 9 };
-        one.write(30, 0, 7, Event::Held {}).unwrap();
-        two.write(10, 4, 8, called()).unwrap();
-        two.write(10, 4, 8, granted.clone()).unwrap();
-        nemesis.write(20, 0, 0, stopped.clone()).unwrap();
-        let history = History::read(folder.path()).unwrap();
-        let events: Vec<_> = history.lines.iter().map(|line| line.record.event.clone()).collect();
-        assert_eq!(events, [called(), granted, stopped, Event::Held {}]);
-        assert_eq!(history.place(&history.lines[1]), format!("{}:2", folder.path().join("client-2.jsonl").display()));
-        assert_eq!((history.lines[2].record.client, history.lines[3].record.op), (NEMESIS, 7));
-    }
-
     #[test]
     fn the_last_line_of_a_killed_process_is_skipped_and_a_damaged_one_is_an_error() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("client-1.jsonl");
-        Log::open(folder.path(), 1).unwrap().write(1, 0, 1, called()).unwrap();
+        let key = "k\n\"é".to_owned();
+        let called = Event::Called { key, mode: Mode::Shared, wait_ms: Some(5), session: None, attach: false };
+        Log::open(folder.path(), 1).unwrap().write(1, 0, 1, called).unwrap();
         let whole = fs::read(&path).unwrap();
         for cut in 0..whole.len() {
             fs::write(&path, [&whole[..], &whole[..cut]].concat()).unwrap();

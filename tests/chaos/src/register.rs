@@ -43,19 +43,3 @@ impl Register {
         }
     }
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_smaller_token_than_one_that_was_taken_is_refused_and_changes_nothing() {
-        let (mut register, wrote) = (Register::default(), |previous| Answer::Wrote { previous });
-        assert_eq!(register.ask(Some(5), Some(50)), wrote(None));
-        assert_eq!(register.ask(Some(5), Some(51)), wrote(Some(50)));
-        assert_eq!(register.ask(Some(4), Some(40)), Answer::Refused);
-        assert_eq!(register.ask(Some(6), None), Answer::Read { value: Some(51) });
-        assert_eq!(register.ask(Some(5), Some(52)), Answer::Refused, "a read raises the fence, too");
-        assert_eq!(register.ask(None, Some(1)), wrote(Some(51)), "no token, no fence");
-    }
-}

@@ -3,6 +3,5 @@
 
 mod corpus;
 mod harness;
-mod launch;
 
 leasehold_testkit::main!();

@@ -42,31 +42,3 @@ fn tail(history: &Path) -> Vec<Record> {
 fn record(line: &[u8]) -> Option<Record> {
     serde_json::from_slice(line).ok()
 }
-
-#[cfg(test)]
-mod tests {
-    use leasehold_chaos::history::Log;
-
-    use super::*;
-
-    #[test]
-    fn a_client_holds_what_it_has_looked_at_for_a_while_and_has_not_given_back() {
-        let folder = tempfile::tempdir().unwrap();
-        let log = Log::open(folder.path(), 1).unwrap();
-        let history = folder.path().join("client-1.jsonl");
-        assert!(!holds(&history), "nothing is written");
-        for op in 0..300 {
-            let lost = Event::Lost { reason: "expired".into(), deadline_overdue_ms: None, resumed: false };
-            let given_back = if op % 2 == 0 { Event::ReleaseCalled {} } else { lost };
-            for (at, event, holds_it) in [
-                (0, Event::Granted { token: op, lease_ms: 1500 }, false),
-                (5, Event::Held {}, false),
-                (90, Event::Held {}, true),
-                (95, given_back, false),
-            ] {
-                log.write((op * 100 + at) * 1_000_000, 0, op, event).unwrap();
-                assert_eq!(holds(&history), holds_it, "op {op} at {at}");
-            }
-        }
-    }
-}
