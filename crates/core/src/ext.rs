@@ -6,9 +6,25 @@ use futures::future::{join_all, select_all};
 
 use crate::patience::Patience;
 use crate::{
-    Defaults, Error, ErrorKind, Guard, GuardHandle, GuardMode, IntoLockKey, LockGuard, LockKey, LockOptions, Locker,
-    LossReason, OrBusy, ReleaseOutcome, Result, Wait,
+    Defaults, Error, ErrorKind, Guard, GuardHandle, GuardMode, LockGuard, LockKey, LockOptions, Locker, LossReason,
+    OrBusy, ReleaseOutcome, Result, Wait,
 };
+
+/// What a key can be given as: a `&str`, a `String`, a [`LockKey`] or a `&LockKey`, and whatever else becomes one by
+/// `TryInto`.
+pub trait IntoLockKey: Send {
+    /// The key.
+    ///
+    /// # Errors
+    /// [`ErrorKind::InvalidKey`], as for [`LockKey::new`].
+    fn into_lock_key(self) -> Result<LockKey>;
+}
+
+impl<K: TryInto<LockKey, Error: Into<Error>> + Send> IntoLockKey for K {
+    fn into_lock_key(self) -> Result<LockKey> {
+        self.try_into().map_err(Into::into)
+    }
+}
 
 /// The convenient forms of [`Locker::acquire_or_busy`]. Every locker has them, also as `dyn Locker`.
 ///
@@ -217,7 +233,7 @@ pub trait LockerExt: Locker {
         keys: impl IntoIterator<Item = impl IntoLockKey> + Send,
         options: &LockOptions,
     ) -> impl Future<Output = Result<Option<Vec<LockGuard>>>> + Send {
-        let keys: Result<BTreeSet<LockKey>> = keys.into_iter().map(|key| key.into_lock_key()).collect();
+        let keys: Result<BTreeSet<LockKey>> = keys.into_iter().map(IntoLockKey::into_lock_key).collect();
         async move {
             let keys: Vec<LockKey> = keys?.into_iter().collect();
             let (patience, once) = (Patience::of(options), options.clone().wait(Wait::Never));

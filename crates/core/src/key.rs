@@ -4,7 +4,6 @@ use std::fmt;
 
 use ecow::EcoString;
 
-pub use self::parse::IntoLockKey;
 use crate::printable::printable;
 
 /// What is locked: 1 to 255 bytes of UTF-8, compared byte by byte.

@@ -46,7 +46,7 @@ fn foreign(backend: &FileBackend) -> Result<Vec<Finding>> {
         return Ok(vec![Finding::well(id, format!("nobody else's among {looked} lock files"))]);
     }
     let tell = |(name, why): &(String, Error)| {
-        let path = quoted(&backend.store.directory.path_to(name).full());
+        let path = quoted(backend.store.directory.path_to(name).full());
         Finding::warning(id, format!("{why}, so that nobody can lock its key")).cure(format!("mv {path} {path}.moved"))
     };
     let mut findings: Vec<_> = foreign.iter().take(TOLD).map(tell).collect();

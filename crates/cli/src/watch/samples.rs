@@ -22,7 +22,7 @@ pub(super) fn holder(label: &str, token: u64) -> Holder {
     let mut holder = Holder::new(Mode::Exclusive);
     holder.label = Some(label.to_owned());
     holder.token = Some(FencingToken::of_epoch(token));
-    holder.granted_at = Some(SystemTime::UNIX_EPOCH + Duration::from_secs(3600 - token));
+    holder.granted_at = Some(now().wall - Duration::from_secs(token));
     holder.remaining = Some(Duration::from_secs(20));
     holder
 }

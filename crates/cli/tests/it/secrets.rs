@@ -1,6 +1,7 @@
 //! A password is in no output, whatever happens: every command that a test runs looks for the one of the tests. What is wrong with it is told.
 
 use std::fs;
+use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 
 use leasehold_testkit::{etcd, mysql, needs, postgres, redis, test};
 
@@ -46,24 +47,24 @@ fn a_password_is_in_no_output() {
 /// In no command line of the machine, nor in the name of any process or thread, of which the system makes the names of core
 /// files; and in nothing that is printed while a lock is held.
 #[track_caller]
-fn sings_to_no_neighbour(url: &str) {
-    let canary = another_canary();
+fn sings_to_no_neighbour(url: &str, canary: &str) {
     let script = "for file in /proc/[0-9]*/cmdline /proc/[0-9]*/comm /proc/[0-9]*/task/[0-9]*/comm; do \
                   tr '\\0' ' ' <$file; echo; done 2>/dev/null; env; echo looked";
     let mut looks = leasehold("run -vv --wait 20s k -c");
     let output = looks.arg(script).env("LEASEHOLD_BACKEND", url).env("RUST_LOG", "trace").output().unwrap();
     let (out, err) = (text(&output.stdout), text(&output.stderr));
     assert!(output.status.success() && out.contains("leasehold") && out.contains("looked"), "{out}\n{err}");
-    assert!(!out.contains(&canary) && !err.contains(&canary), "{out}\n{err}");
+    assert!(!out.contains(canary) && !err.contains(canary), "{out}\n{err}");
     for args in ["list", "inspect --json k", "doctor", "doctor --json"] {
         let seen = ended(leasehold(args).env("LEASEHOLD_BACKEND", url).env("RUST_LOG", "trace"));
-        assert!(!seen.output.contains(&canary) && !seen.errors.contains(&canary), "{seen:?}");
+        assert!(!seen.output.contains(canary) && !seen.errors.contains(canary), "{seen:?}");
     }
 }
 
-/// Other tests give theirs in command lines.
+/// Of each test one of its own: another gives its in a command line.
 fn another_canary() -> String {
-    format!("y3ll0w-b1rd-{}", std::process::id())
+    static COUNT: AtomicU32 = AtomicU32::new(0);
+    format!("y3ll0w-b1rd-{}-{}", std::process::id(), COUNT.fetch_add(1, Relaxed))
 }
 
 /// The store refuses what this URL says: 78, and why.
@@ -86,13 +87,13 @@ fn a_password_that_redis_takes_is_in_no_output_and_no_command_line_and_what_it_r
     let nodes: Vec<_> = servers.iter().map(with_user).collect();
     let at = format!("127.0.0.1:{}", servers[0].port());
     for scheme in ["redis", "reentrant:redis", "redis-rw:redis"] {
-        sings_to_no_neighbour(&nodes[0].replacen("redis", scheme, 1));
+        sings_to_no_neighbour(&nodes[0].replacen("redis", scheme, 1), &canary);
         is_refused(&format!("{scheme}://{at}"), "the server wants a password: redis://:PASSWORD@HOST or");
         is_refused(&format!("{scheme}://:c4n4ry-2@{at}"), "wrong user or password");
         is_refused(&format!("{scheme}://ada:c4n4ry@{at}"), "wrong user or password");
         is_refused(&format!("{scheme}://:c4n4ry@{at}/99"), &format!("{at}/99: it could not be set up"));
     }
-    sings_to_no_neighbour(&format!("redlock:{}", nodes.join(",")));
+    sings_to_no_neighbour(&format!("redlock:{}", nodes.join(",")), &canary);
 }
 
 #[test]
@@ -107,7 +108,7 @@ fn a_password_that_mysql_takes_is_in_no_output_and_no_command_line_and_what_it_r
         };
         let taken = url("app", &canary, "/leasehold");
         Place::at(&taken).run("migrate").is(0, &[]);
-        sings_to_no_neighbour(&taken);
+        sings_to_no_neighbour(&taken, &canary);
         is_refused(&url("app", "c4n4ry-2", "/leasehold"), "check user, password, and the user's rights");
         is_refused(&url("app", &canary, "/nowhere"), "/nowhere: check user, password, and the user's rights");
         is_refused(&url("root", "", "/nowhere"), "/nowhere: create the database first");
@@ -117,9 +118,10 @@ fn a_password_that_mysql_takes_is_in_no_output_and_no_command_line_and_what_it_r
 #[test]
 fn a_password_that_postgres_takes_is_in_no_output_and_no_command_line_and_what_it_refuses_is_named() {
     let server = wait_for(postgres::Server::needed(&[]));
-    let url = server.url_of("leasehold", &another_canary());
+    let canary = another_canary();
+    let url = server.url_of("leasehold", &canary);
     Place::at(&url).run("migrate").is(0, &[]);
-    sings_to_no_neighbour(&url);
+    sings_to_no_neighbour(&url, &canary);
     let nowhere = server.url_of("leasehold", "c4n4ry").replacen("/leasehold?", "/nowhere?", 1);
     is_refused(&nowhere, "database \"nowhere\" does not exist");
     is_refused(&nowhere, "create the database first");
@@ -144,8 +146,8 @@ fn a_password_that_etcd_takes_is_in_no_output_and_no_command_line_and_what_it_re
     }
     let with = |credentials: &str| cluster.url().replacen("://", &format!("://{credentials}@"), 1);
     let url = with(&format!("app:{canary}"));
-    sings_to_no_neighbour(&url);
-    sings_to_no_neighbour(&format!("{url}?sslmode=disable"));
+    sings_to_no_neighbour(&url, &canary);
+    sings_to_no_neighbour(&format!("{url}?sslmode=disable"), &canary);
     is_refused(&cluster.url(), "the server wants a user and a password");
     is_refused(&format!("{}?sslmode=disable", with("root:c4n4ry-2")), "check user and password");
 }

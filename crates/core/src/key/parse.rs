@@ -44,23 +44,7 @@ impl TryFrom<&String> for LockKey {
     }
 }
 
-/// What a key can be given as: a `&str`, a `String`, a [`LockKey`] or a `&LockKey`, and whatever else becomes one by
-/// `TryInto`.
-pub trait IntoLockKey: Send {
-    /// The key.
-    ///
-    /// # Errors
-    /// [`ErrorKind::InvalidKey`], as for [`LockKey::new`].
-    fn into_lock_key(self) -> Result<LockKey>;
-}
-
-impl<K: TryInto<LockKey, Error: Into<Error>> + Send> IntoLockKey for K {
-    fn into_lock_key(self) -> Result<LockKey> {
-        self.try_into().map_err(Into::into)
-    }
-}
-
-// A `LockKey` itself becomes one, too, which cannot fail.
+// `IntoLockKey` also takes a `LockKey` itself, whose conversion cannot fail.
 impl From<Infallible> for Error {
     fn from(never: Infallible) -> Self {
         match never {}

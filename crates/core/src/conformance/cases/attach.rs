@@ -31,7 +31,8 @@ pub(super) async fn c28_a_detached_lock_is_attached_once(context: TestContext) -
 /// Else nobody could renew or release it.
 pub(super) async fn c28_what_nobody_could_attach_is_released(context: TestContext) -> Verdict {
     let (ours, key) = (context.client().await?, context.key());
-    let detached = ours.take(&key, &patient().ttl(Duration::from_secs(600))).await?.detach().map_err(|error| error.kind());
+    let detached =
+        ours.take(&key, &patient().ttl(Duration::from_secs(600))).await?.detach().map_err(|error| error.kind());
     ensure!(detached == Err(ErrorKind::Unsupported), "without attach, a detach said {detached:?}");
     eventually("it is released", || async { Ok(ours.store.steps().inspect(&key).await?.holders.is_empty()) }).await
 }
