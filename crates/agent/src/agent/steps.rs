@@ -309,6 +309,9 @@ impl<'a> Client<'a> {
         if self.subscriptions.len() >= limit {
             return Err(Refusal::full(format!("a program waits for {limit} keys at most")));
         }
+        if self.subscriptions.contains_key(&number) {
+            return Err(Refusal::refused("the number is that of another subscription"));
+        }
         let none = || Refusal::refused("the store has no notifications");
         let notifications = self.backend.notifications().ok_or_else(none)?;
         let (shared, id) = (self.shared, self.id);

@@ -458,9 +458,14 @@ impl Connection {
     }
 }
 
+fn grant(owner: &str) -> Value {
+    json!({"key": "k", "owner": owner.repeat(32), "mode": "exclusive", "epoch": null})
+}
+
 fn claim_of(owner: &str, waits: bool) -> Value {
-    let minute = json!({"secs": 60, "nanos": 0});
-    json!({"try_acquire": {"key": "k", "owner": owner.repeat(32), "mode": "exclusive", "ttl": minute, "waits": waits}})
+    let mut claim = grant(owner);
+    (claim["ttl"], claim["waits"]) = (json!({"secs": 60, "nanos": 0}), json!(waits));
+    json!({ "try_acquire": claim })
 }
 
 fn claim(owner: &str) -> Value {
@@ -470,6 +475,25 @@ fn claim(owner: &str) -> Value {
 /// An engine's last question has the owner id of those before, and does not wait.
 fn last(owner: &str) -> Value {
     claim_of(owner, false)
+}
+
+#[test]
+fn nobody_is_told_the_owner_of_another_programs_grant() {
+    let (_server, place) = redis("");
+    let agent = Agent::start(&place, "");
+    let [mut holder, mut waiter, mut curious] = [(); 3].map(|()| Connection::with_steps(&agent));
+    holder.gets(1, &claim("a"), "granted");
+    for client in [&mut waiter, &mut curious] {
+        assert_eq!(client.step(1, &json!({"subscribe": "k"})), json!({ "done": null }));
+        let again = client.step(1, &json!({"subscribe": "k"}));
+        assert!(again["failed"].is_object(), "a number stands for one subscription: {again}");
+    }
+    waiter.gets(2, &claim("b"), "queued");
+    assert_eq!(holder.step(2, &json!({"release": grant("a")}))["done"], "held");
+    assert_eq!(waiter.told()[1]["notified"]["granted"]["owner"], "b".repeat(32));
+    curious.says(r#"[2,{"inspect":"k"}]"#);
+    let told = curious.told();
+    assert!(told[0] == 2 || told[1] == json!({"notified": "freed"}), "{told}");
 }
 
 /// As where the runtime of a program ends, and the program goes on.
@@ -500,6 +524,23 @@ fn what_waits_on_a_connection_that_ends_keeps_nobody_waiting() {
     };
     // The machine may be busy.
     assert!(["a", "b", "c", "d", "e", "f"].into_iter().any(is_gone_before_its_time));
+}
+
+#[test]
+fn what_is_granted_on_another_connection_is_not_given_up_with_the_first() {
+    let (_server, place) = redis("");
+    let agent = Agent::start(&place, "");
+    let [mut holder, mut first, mut second, mut other] = [(); 4].map(|()| Connection::with_steps(&agent));
+    holder.gets(1, &claim("a"), "granted");
+    first.gets(1, &claim("b"), "queued");
+    assert_eq!(holder.step(2, &json!({"release": grant("a")}))["done"], "held");
+    second.gets(1, &last("b"), "granted");
+    drop(first);
+    let looked = Deadline::after(Duration::from_millis(500));
+    while !looked.is_over() {
+        // Or two hold the key.
+        other.gets(1, &last("c"), "busy");
+    }
 }
 
 #[test]
