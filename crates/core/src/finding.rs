@@ -22,6 +22,9 @@ pub struct Finding {
 }
 
 impl Finding {
+    /// How many warnings of one kind are told one by one.
+    pub const TOLD: usize = 5;
+
     /// A finding of a check with this id.
     pub fn new(id: &'static str, health: Health, text: impl Into<String>) -> Self {
         Self { id, health, text: text.into(), cure: None }
@@ -45,6 +48,17 @@ impl Finding {
     /// A fault for which every lock is refused.
     pub fn error(id: &'static str, text: impl Into<String>) -> Self {
         Self::new(id, Health::Error, text)
+    }
+
+    /// The first [`TOLD`](Self::TOLD) of warnings of one kind, such as of entries that Leasehold did not write. If there are more,
+    /// a warning behind them says so in the words that `more` has for their number, with a cure of its own.
+    pub fn first_of(mut warnings: Vec<Self>, more: impl FnOnce(usize) -> String, cure: &str) -> Vec<Self> {
+        let others = warnings.len().saturating_sub(Self::TOLD);
+        warnings.truncate(Self::TOLD);
+        if others > 0 {
+            warnings.extend(warnings.first().map(|first| Self::warning(first.id, more(others)).cure(cure)));
+        }
+        warnings
     }
 
     /// Sets what ends it: a command, or a line of configuration.

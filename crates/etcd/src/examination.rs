@@ -202,7 +202,6 @@ async fn rights(nodes: &Nodes, names: &Names) -> Finding {
 async fn foreign(nodes: &Nodes, names: &Names) -> Vec<Finding> {
     /// How many keys are looked at, and how many are told.
     const LOOKED: i64 = 1000;
-    const TOLD: usize = 5;
     let answer: Result<RangeResponse> =
         nodes.ask(read("examine", RANGE), RangeRequest::all(names.lines("", None), LOOKED)).await;
     let found = match answer {
@@ -221,12 +220,9 @@ async fn foreign(nodes: &Nodes, names: &Names) -> Vec<Finding> {
         let text = format!("{key} has no lease, or is no name that Leasehold writes: nobody can lock its key");
         Finding::warning("foreign-key", text).cure(format!("etcdctl del {key}"))
     };
-    let mut findings: Vec<_> = foreign.iter().take(TOLD).map(|found| tell(&found.key)).collect();
-    if foreign.len() > TOLD {
-        let text = format!("{} more keys are not of Leasehold", foreign.len() - TOLD);
-        findings.push(Finding::warning("foreign-key", text).cure("delete the others, and ask again"));
-    }
-    findings
+    let more = |others| format!("{others} more keys are not of Leasehold");
+    let found = foreign.iter().map(|found| tell(&found.key)).collect();
+    Finding::first_of(found, more, "delete the others, and ask again")
 }
 
 fn unread(id: &'static str, text: &str) -> Finding {

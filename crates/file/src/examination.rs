@@ -39,8 +39,6 @@ pub(crate) fn examine(url: &str) -> Result<Vec<Finding>> {
 
 /// Looks for files under the names of lock files that are none: their keys are refused.
 fn foreign(backend: &FileBackend) -> Result<Vec<Finding>> {
-    /// How many are told.
-    const TOLD: usize = 5;
     let (id, (looked, foreign)) = ("foreign-entry", admin::foreign(&backend.store)?);
     if foreign.is_empty() {
         return Ok(vec![Finding::well(id, format!("nobody else's among {looked} lock files"))]);
@@ -49,12 +47,8 @@ fn foreign(backend: &FileBackend) -> Result<Vec<Finding>> {
         let path = quoted(backend.store.directory.path_to(name).full());
         Finding::warning(id, format!("{why}, so that nobody can lock its key")).cure(format!("mv {path} {path}.moved"))
     };
-    let mut findings: Vec<_> = foreign.iter().take(TOLD).map(tell).collect();
-    if foreign.len() > TOLD {
-        let text = format!("{} more files are no lock files", foreign.len() - TOLD);
-        findings.push(Finding::warning(id, text).cure("move the others away, and ask again"));
-    }
-    Ok(findings)
+    let more = |others| format!("{others} more files are no lock files");
+    Ok(Finding::first_of(foreign.iter().map(tell).collect(), more, "move the others away, and ask again"))
 }
 
 /// `is_local`: the URL says that the file system is of this machine alone. `is_known`: its type says so.

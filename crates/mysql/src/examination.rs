@@ -229,9 +229,8 @@ async fn missing_rights(
 
 /// What is wrong with the table and its rows.
 async fn contents(sessions: &Sessions, table: &ExaminedTable, name: &TableName) -> Result<Vec<Finding>> {
-    /// How many rows are looked at, and how many are told.
+    /// How many rows are looked at.
     const LOOKED: u32 = 10_000;
-    const TOLD: usize = 5;
     if let Some(fault) = table.schema.fault(sessions, name).await? {
         return Ok(vec![Finding::error("table", fault.why).cure(fault.cure)]);
     }
@@ -241,7 +240,7 @@ async fn contents(sessions: &Sessions, table: &ExaminedTable, name: &TableName) 
     let statement = format!(
         "SELECT HEX(name), LOCATE(X'00', name) > 0 FROM (SELECT name, {ends} FROM {name} LIMIT {LOOKED}) AS looked \
          WHERE LOCATE(X'00', name) = 0 OR {ends} > UTC_TIMESTAMP(6) + INTERVAL 25 HOUR LIMIT {}",
-        TOLD + 1
+        Finding::TOLD + 1
     );
     let foreign = ask(sessions, &statement).await?;
     let tell = |row: &Row| {
@@ -250,11 +249,9 @@ async fn contents(sessions: &Sessions, table: &ExaminedTable, name: &TableName) 
         Finding::warning("foreign-row", text).cure(format!("DELETE FROM {name} WHERE name = X'{}'", row.text(0)))
     };
     let mut findings = vec![well];
-    findings.extend(foreign.iter().take(TOLD).map(tell));
-    if foreign.len() > TOLD {
-        let text = format!("there are more rows in {name} that Leasehold did not write");
-        findings.push(Finding::warning("foreign-row", text).cure("delete the others, and ask again"));
-    }
+    let more = |_| format!("there are more rows in {name} that Leasehold did not write");
+    let cure = "delete the others, and ask again";
+    findings.extend(Finding::first_of(foreign.iter().map(tell).collect(), more, cure));
     Ok(findings)
 }
 

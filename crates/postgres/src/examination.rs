@@ -43,9 +43,6 @@ const FOREIGN: &str = "SELECT what, encode(name, 'hex'), position('\\x00'::bytea
     (SELECT 'readers', name, expires_at FROM {schema}.readers LIMIT 10000)) AS looked \
     WHERE position('\\x00'::bytea IN name) = 0 OR expires_at > now() + interval '25 hours' LIMIT 6";
 
-/// How many foreign rows are told.
-const TOLD: usize = 5;
-
 /// Checks the server of a URL: its settings, the rights of the user, the schema, its rows, and whether notifications arrive.
 ///
 /// # Errors
@@ -233,7 +230,7 @@ async fn parts(sessions: &Sessions, schema: &str) -> Result<Vec<Finding>> {
 async fn foreign_rows(sessions: &Sessions, schema: &str) -> Result<Vec<Finding>> {
     let rows = ask(sessions, FOREIGN).await?;
     let mut findings = Vec::new();
-    for row in rows.iter().take(TOLD) {
+    for row in &rows {
         let [table, name]: [&str; 2] = [column(row, 0, "examine")?, column(row, 1, "examine")?];
         let is_named: bool = column(row, 2, "examine")?;
         let why = if is_named { "has a lease of more than a day" } else { "is of no namespace" };
@@ -241,11 +238,8 @@ async fn foreign_rows(sessions: &Sessions, schema: &str) -> Result<Vec<Finding>>
         let cure = format!("DELETE FROM {schema}.{table} WHERE name = '\\x{name}'");
         findings.push(Finding::warning("foreign-row", text).cure(cure));
     }
-    if rows.len() > TOLD {
-        let text = "there are more rows that Leasehold did not write";
-        findings.push(Finding::warning("foreign-row", text).cure("delete the others, and ask again"));
-    }
-    Ok(findings)
+    let more = |_| "there are more rows that Leasehold did not write".to_owned();
+    Ok(Finding::first_of(findings, more, "delete the others, and ask again"))
 }
 
 /// Whether what is notified through the pool arrives where a locker listens.

@@ -13,9 +13,6 @@ use crate::keyspace::names::Namespace;
 /// How many entries of each part are looked at, at least.
 const MOST: usize = 1000;
 
-/// How many foreign entries are told.
-const TOLD: usize = 5;
-
 /// The type of an entry, what is left of its lease in ms, and how its text begins; of a hash, whether it has the field that the
 /// argument names, if any.
 const LOOK: &str = "
@@ -56,18 +53,13 @@ pub(super) async fn examine(
     if foreign.is_empty() {
         return vec![Finding::well("foreign-entry", format!("nobody else's among {looked} entries of locks"))];
     }
-    let more = foreign.len().saturating_sub(TOLD);
     let tell = |(name, (why, cure)): &(String, Foreign)| {
         let name = connection.quote(&printable(name));
         let cure = cure.map_or_else(|| format!("DEL {name}"), str::to_owned);
         Finding::warning("foreign-entry", format!("{name} {why}")).cure(cure)
     };
-    let mut findings: Vec<_> = foreign.iter().take(TOLD).map(tell).collect();
-    if more > 0 {
-        let text = format!("{more} more entries are not of Leasehold");
-        findings.push(Finding::warning("foreign-entry", text).cure("delete the others, and ask again"));
-    }
-    findings
+    let more = |others| format!("{others} more entries are not of Leasehold");
+    Finding::first_of(foreign.iter().map(tell).collect(), more, "delete the others, and ask again")
 }
 
 /// How many entries there were, and the foreign ones.
