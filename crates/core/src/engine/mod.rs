@@ -30,26 +30,33 @@
 //! 11878  the deadline has come                 the lease ends: Lost(Unreachable)
 //! ```
 //!
-//! The deadline is the moment before the request was sent, plus the lease, less 1 % and 2 ms. Where the store has a queue (Redis, etcd), it
-//! answers a waiter `Queued`; the claim is repeated with the same owner id to keep the place, and the grant comes as a notification. Elsewhere each
-//! claim of a waiter has a new owner id. A claim follows the subscription because the key may have been freed before the subscription began.
-//! Behind each "busy" a pause begins, after which the store is asked again. A renewal that finds the lease gone ends it: Lost(Stolen), or
-//! Lost(ForceReleased) if the store says so; an error ends no lease that was confirmed.
+//! A call (`acquire`, a release) is a method of `State` (`join`, `release_guard`); an answer or a notification of the store is an
+//! `Event`; "a third of the lease is over" is the event `Tick`, which the timer in `driver.rs` sends when the state says that something is
+//! due. What is done is an `Action`. Guard n of a lease has n in the low bits of its token. The deadline is the moment before the request
+//! was sent, plus the lease, less 1 % and 2 ms; the third of the lease counts from that moment, too.
+//!
+//! *Busy.* After each "busy" a pause begins, after which the store is asked again: at the latest when the lease in the way is over, if the
+//! store tells that. A claim follows the subscription because the key may have been freed before the subscription began. Where the store
+//! has a queue (Redis, etcd), it answers a waiter `Queued`; the claim is repeated with the same owner id to keep the place, and the grant
+//! comes as a notification. Elsewhere each claim of a waiter has a new owner id.
+//!
+//! *Renewal.* If the store does not have the lease any more, it ends: Lost(Stolen), or Lost(ForceReleased) if the store says so. After an
+//! error the renewal is sent again, after a twelfth of the lease or a second at most; without an answer, after another third of the lease.
+//! An error ends a lease only while it is being confirmed, before its waiter gets it: by a renewal, because nobody knows since when it is
+//! held (the answer to its claim was lost, and the claim was repeated), or because its first lease is short and nothing renews it later.
 //!
 //! A call comes in at `acquire.rs` and joins the wait queue of its key. `requests.rs` sends what `driver.rs` gives it, and the answer comes
 //! back as an event. `caller.rs` wakes the task that waits; that task also polls the request, as long as no other waiter needs the answer.
 //! A caller that leaves lets its claim go on: what the claim wins goes to the next waiter, or back to the store. A release comes in at
-//! `guard_inner.rs`. `driver.rs` has the timer, too: it sends `Tick` when the state says that something is due. A guard reads in `cell.rs`
-//! whether it is held.
+//! `guard_inner.rs`. A guard reads in `cell.rs` whether it is held.
 //!
 //! In `state/`, a key has three parts: the wait queue (`queue.rs`), the leases (`lease.rs`), and what the store was asked and has
 //! answered (`in_store.rs`); `key.rs` says what is next (`advance`). `claim.rs` and `renewals.rs` have what is sent and what an answer
-//! means. `release.rs` has how a lease ends, by a release or by a loss. `grant.rs` offers a guard to its waiter; `sleepers.rs` lets others pass
-//! one that does not come for it. `local_handoff.rs` passes a lease on (63 times at most, until it
-//! is 10 ms old, unless set otherwise, and never beyond an eighth of its ttl). `notifications.rs` and `subscription.rs` have what the store tells, and
-//! `backoff.rs` the pauses: between polls of a store without notifications, longer ones in case a notification is lost, and after failures.
-//! Renewals go in batches over all keys; a lease is renewed again also while the answer to its last renewal is missing. All that can happen is in `Event` and
-//! `Action` (`event.rs`) and the methods of `State`.
+//! means. `release.rs` has how a lease ends, by a release or by a loss. `grant.rs` offers a guard to its waiter; `sleepers.rs` lets others
+//! pass one that does not come for it. `local_handoff.rs` passes a lease on (63 times at most, until it is 10 ms old, unless set otherwise,
+//! and never beyond an eighth of its ttl). `notifications.rs` and `subscription.rs` have what the store tells, and `backoff.rs` the pauses:
+//! between polls of a store without notifications, longer ones in case a notification is lost, and after failures. Renewals go in batches
+//! over all keys. All that can happen is in `Event` and `Action` (`event.rs`) and the methods of `State`.
 //!
 //! Imports point downwards in this order: this file, `acquire` and `owner_change`, `long_wait`, `guard_inner`, `requests`, `inner`, `driver`,
 //! `caller`, `observe` and `random`, `cell`, `state`.
