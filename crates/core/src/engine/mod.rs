@@ -42,8 +42,8 @@
 //!
 //! *Renewal.* If the store does not have the lease any more, it ends: Lost(Stolen), or Lost(ForceReleased) if the store says so. After an
 //! error the renewal is sent again, after a twelfth of the lease or a second at most; without an answer, after another third of the lease.
-//! An error ends a lease only while it is being confirmed, before its waiter gets it: by a renewal, because nobody knows since when it is
-//! held (the answer to its claim was lost, and the claim was repeated), or because its first lease is short and nothing renews it later.
+//! Some leases are confirmed by a renewal before the waiter gets them: those of which nobody knows since when they are held (an answer to
+//! the claim was lost, and the claim was repeated), and short first leases that nothing renews later. Only there an error ends the lease.
 //!
 //! A call comes in at `acquire.rs` and joins the wait queue of its key. `requests.rs` sends what `driver.rs` gives it, and the answer comes
 //! back as an event. `caller.rs` wakes the task that waits; that task also polls the request, as long as no other waiter needs the answer.
