@@ -6,19 +6,17 @@ use super::ops::Fault;
 use super::rules::{Rule, Terms};
 use crate::history::Target;
 
-/// How many of one rule are kept with their words; the others are counted.
-const KEPT: usize = 20;
+/// How many of one rule are kept with their words; the others are counted, as are those that are excused.
+const KEPT: u64 = 20;
 
-/// One thing that is wrong.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Violation {
-    pub rule: Rule,
+/// One thing that is wrong, and that no fault excuses.
+#[derive(Clone, Debug)]
+pub(super) struct Violation {
+    pub(super) rule: Rule,
     /// Who did what when.
-    pub what: String,
+    pub(super) what: String,
     /// The lines that show it: indices in [`History::lines`](crate::history::History::lines).
-    pub lines: Vec<usize>,
-    /// The fault that excuses it, if one does.
-    pub excused_by: Option<String>,
+    pub(super) lines: Vec<usize>,
 }
 
 /// When and where something happened, for the question which faults can have caused it.
@@ -40,7 +38,7 @@ pub(super) struct Findings<'f> {
     pub(super) violations: Vec<Violation>,
     pub(super) counts: BTreeMap<Rule, u64>,
     /// By rule and fault.
-    pub(super) excused: BTreeMap<(Rule, String), u64>,
+    pub(super) excused: BTreeMap<(Rule, &'f str), u64>,
 }
 
 impl<'f> Findings<'f> {
@@ -50,27 +48,22 @@ impl<'f> Findings<'f> {
 
     /// Adds what no fault can excuse.
     pub(super) fn add(&mut self, rule: Rule, lines: Vec<usize>, what: String) {
-        self.keep(rule, lines, what, None);
+        let count = self.counts.entry(rule).or_default();
+        *count += 1;
+        if *count <= KEPT {
+            self.violations.push(Violation { rule, what, lines });
+        }
     }
 
     /// Adds what a fault may excuse.
     pub(super) fn add_at(&mut self, rule: Rule, scene: &Scene<'_>, lines: Vec<usize>, what: String) {
-        let excuse = self.excuse(rule, scene);
-        self.keep(rule, lines, what, excuse);
-    }
-
-    fn keep(&mut self, rule: Rule, lines: Vec<usize>, what: String, excused_by: Option<String>) {
-        let count = match &excused_by {
-            None => self.counts.entry(rule).or_default(),
-            Some(fault) => self.excused.entry((rule, fault.clone())).or_default(),
-        };
-        *count += 1;
-        if *count <= KEPT as u64 {
-            self.violations.push(Violation { rule, what, lines, excused_by });
+        match self.excuse(rule, scene) {
+            Some(fault) => *self.excused.entry((rule, fault)).or_default() += 1,
+            None => self.add(rule, lines, what),
         }
     }
 
-    fn excuse(&self, rule: Rule, scene: &Scene<'_>) -> Option<String> {
+    fn excuse(&self, rule: Rule, scene: &Scene<'_>) -> Option<&'f str> {
         let allowed = |fault: &Fault<'_>| {
             self.terms.allowances.iter().any(|one| one.fault == fault.name && one.rules.contains(&rule))
         };
@@ -84,7 +77,7 @@ impl<'f> Findings<'f> {
             let on = on && fault.ended.saturating_add(scene.lease) >= scene.to;
             hit && on && fault.proved && allowed(fault)
         };
-        self.faults.iter().find(excuses).map(|fault| fault.name.to_owned())
+        self.faults.iter().find(excuses).map(|fault| fault.name)
     }
 
     pub(super) fn count(&self, rule: Rule) -> u64 {

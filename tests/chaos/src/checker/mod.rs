@@ -18,7 +18,6 @@ mod tokens;
 mod verdict;
 mod windows;
 
-pub use findings::Violation;
 pub use rules::{Allowance, Limits, Rule, Terms};
 pub use verdict::{Figures, Verdict};
 

@@ -71,33 +71,47 @@ impl Times {
     }
 }
 
-/// Stretches of time, for the question whether one of them meets another stretch: when each began, and the latest end of those
-/// that began until then.
-struct Spans(Vec<(u64, u64)>);
+/// The stretches of time in which one or more faults were on: begin, end, and how long all of those until there are.
+struct Spans(Vec<(u64, u64, u64)>);
 
 impl Spans {
-    /// Of faults in the order in which they began.
-    fn of<'f>(faults: impl Iterator<Item = &'f Fault<'f>>) -> Self {
-        let mut latest = 0;
-        let begun = faults.map(|fault| {
-            latest = latest.max(fault.ended);
-            (fault.began.at, latest)
-        });
-        Self(begun.collect())
+    /// Of faults in the order in which they began, each for so much longer.
+    fn of(faults: &[&Fault<'_>], longer: u64) -> Self {
+        let mut spans: Vec<(u64, u64, u64)> = Vec::new();
+        for fault in faults {
+            let (began, ended) = (fault.began.at, fault.ended.saturating_add(longer));
+            match spans.last_mut() {
+                Some((_, last, all)) if began <= *last => {
+                    *all += ended.saturating_sub(*last);
+                    *last = ended.max(*last);
+                }
+                last => {
+                    let before = last.map_or(0, |(.., all)| *all);
+                    spans.push((began, ended, before + (ended - began)));
+                }
+            }
+        }
+        Self(spans)
     }
 
+    /// Whether one of them meets the stretch between these moments.
     fn meet(&self, from: u64, to: u64) -> bool {
-        let begun = self.0.partition_point(|(began, _)| *began <= to);
-        self.0[..begun].last().is_some_and(|(_, ended)| *ended >= from)
+        let begun = self.0.partition_point(|(began, ..)| *began <= to);
+        self.0[..begun].last().is_some_and(|(_, ended, _)| *ended >= from)
+    }
+
+    /// How long they are, until this moment.
+    fn until(&self, moment: u64) -> u64 {
+        let begun = self.0.partition_point(|(began, ..)| *began < moment);
+        self.0[..begun].last().map_or(0, |(_, ended, all)| all - ended.saturating_sub(moment))
     }
 }
 
 /// When faults hit, and which clients were killed.
 pub(super) struct Hits {
     servers: Spans,
-    /// The stretches of time in which one or more of them were on, and for [`AFTER`] longer: begin, end, and how long all of
-    /// those until there are.
-    stormy: Vec<(u64, u64, u64)>,
+    /// The same, for [`AFTER`] longer.
+    stormy: Spans,
     /// The faults of a client, and when the one began that ended it.
     clients: HashMap<u32, (Spans, Option<At>)>,
 }
@@ -123,20 +137,15 @@ impl Hits {
                 if fault.ended == u64::MAX { fault.began.at >= last } else { fault.ended >= last }
             };
             let killed = faults.iter().find(ends).map(|fault| fault.began);
-            (client, (Spans::of(faults.into_iter()), killed))
+            (client, (Spans::of(&faults, 0), killed))
         });
-        let (clients, stormy) = (clients.collect(), stormy(&elsewhere));
-        Self { servers: Spans::of(elsewhere.into_iter()), stormy, clients }
+        let clients = clients.collect();
+        Self { servers: Spans::of(&elsewhere, 0), stormy: Spans::of(&elsewhere, AFTER), clients }
     }
 
     /// How much of the time between these moments was without a fault of servers, or of the way to them.
     pub(super) fn calm(&self, from: u64, to: u64) -> u64 {
-        let stormy_until = |moment: u64| {
-            let begun = self.stormy.partition_point(|(began, ..)| *began < moment);
-            let last = self.stormy[..begun].last();
-            last.map_or(0, |(_, ended, all)| all - ended.saturating_sub(moment))
-        };
-        (to - from) - (stormy_until(to) - stormy_until(from))
+        (to - from) - (self.stormy.until(to) - self.stormy.until(from))
     }
 
     /// A fault hit the client between these moments.
@@ -152,25 +161,6 @@ impl Hits {
 
 /// How long clients may take to come back to a store after a fault, in nanoseconds.
 const AFTER: u64 = 2_000_000_000;
-
-/// Of faults in the order in which they began.
-fn stormy(faults: &[&Fault<'_>]) -> Vec<(u64, u64, u64)> {
-    let mut stretches: Vec<(u64, u64, u64)> = Vec::new();
-    for fault in faults {
-        let (began, ended) = (fault.began.at, fault.ended.saturating_add(AFTER));
-        match stretches.last_mut() {
-            Some((_, last, all)) if began <= *last => {
-                *all += ended.saturating_sub(*last);
-                *last = ended.max(*last);
-            }
-            last => {
-                let before = last.map_or(0, |(.., all)| *all);
-                stretches.push((began, ended, before + (ended - began)));
-            }
-        }
-    }
-    stretches
-}
 
 /// Measures waits, losses, and how soon the keys of killed clients were taken over.
 pub(super) fn measure((ops, leases): (&[Op<'_>], &[Lease<'_>]), hits: &Hits) -> Times {

@@ -67,8 +67,8 @@ pub(super) fn figures(ops: &[Op<'_>], findings: &Findings<'_>, times: &mut Times
 #[derive(Clone, Debug)]
 pub struct Verdict {
     pub figures: Figures,
-    /// What is wrong, the excused as well; of one rule at most twenty.
-    pub violations: Vec<Violation>,
+    /// What is wrong; of one rule at most twenty.
+    pub(super) violations: Vec<Violation>,
     /// How often each rule is broken without an excuse.
     pub broken: BTreeMap<Rule, u64>,
 }
@@ -79,11 +79,11 @@ impl Verdict {
         self.broken.is_empty()
     }
 
-    /// Each violation without an excuse: a sentence, and below it the lines that show it, with file and moment.
+    /// Each violation: a sentence, and below it the lines that show it, with file and moment.
     pub fn explain(&self, history: &History) -> String {
         let start = history.lines.first().map_or(0, |line| line.record.at);
         let mut text = String::new();
-        for violation in self.violations.iter().filter(|violation| violation.excused_by.is_none()) {
+        for violation in &self.violations {
             let _ = writeln!(text, "{}: {}", violation.rule, violation.what);
             for line in violation.lines.iter().filter_map(|line| history.lines.get(*line)) {
                 let (record, place) = (&line.record, history.place(line));
