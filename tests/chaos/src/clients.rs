@@ -6,16 +6,16 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
-use std::thread;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
-use leasehold_testkit::{Deadline, KilledOnDrop};
+use leasehold_testkit::KilledOnDrop;
 use rustix::process::{Pid, Signal, kill_process};
 
 use crate::client::CLOCK_MOVED;
 use crate::resource::Resource;
 use crate::setups::Setup;
-use crate::stores::{Full, Library, Shim, Store};
+use crate::stores::{Library, Shim, Store};
+use crate::waiting::within;
 use crate::wire::Orders;
 
 /// How long clients have to end what they do.
@@ -90,11 +90,9 @@ impl Clients {
 
     /// Until each has called something. One that never does has ended, or is found to have no end.
     pub(crate) fn wait_for_their_first_words(&self) {
-        let deadline = Deadline::after(PATIENCE);
         let silent = |slot: usize| fs::metadata(self.history(slot)).map_or(true, |file| file.len() == 0);
-        while (0..self.slots.len()).any(silent) && self.are_running() && !deadline.is_over() {
-            thread::sleep(Duration::from_millis(10));
-        }
+        let wait = || (0..self.slots.len()).any(silent) && self.are_running();
+        within(PATIENCE, Duration::from_millis(10), || (!wait()).then_some(()));
     }
 
     pub(crate) fn spawn(&self, at: usize) -> Result<(), String> {
@@ -139,19 +137,9 @@ impl Clients {
         kill_process(id.ok_or("there is no process")?, signal).map_err(|error| error.to_string())
     }
 
-    /// Moves the wall clock of the process in a slot, and of those that take the slot after it.
-    pub(crate) fn set_ahead_ms(&self, at: usize, millis: i64) {
-        self.lock(at).shim.set_ahead_ms(millis);
-    }
-
-    /// Fills the disk of all processes, or makes room.
-    pub(crate) fn set_full(&self, full: Full) {
-        (0..self.slots.len()).for_each(|at| self.lock(at).shim.set_full(full));
-    }
-
-    /// How many writes of all processes found a full disk.
-    pub(crate) fn writes_refused(&self) -> u64 {
-        (0..self.slots.len()).map(|at| self.lock(at).shim.refused()).sum()
+    /// The library in the process in a slot, and in those that take the slot after it.
+    pub(crate) fn shim(&self, at: usize) -> Shim {
+        self.lock(at).shim.clone()
     }
 
     /// How many jumps of their wall clocks clients have seen.
@@ -173,11 +161,11 @@ impl Clients {
                 drop(input.write_all(b"stop\n"));
             }
         }
-        let deadline = Deadline::after(PATIENCE);
+        let end = Instant::now() + PATIENCE;
         for at in 0..self.slots.len() {
             let number = self.number_in(at);
             if let Some(mut process) = self.lock(at).process.take()
-                && let Err(why) = wait(&mut process, deadline)
+                && let Err(why) = wait(&mut process, end.saturating_duration_since(Instant::now()))
             {
                 self.failed(format!("client {number}: {why}: {}", last_line(&self.orders.folder)));
             }
@@ -197,15 +185,12 @@ impl Clients {
 }
 
 /// Until it has ended as it should.
-fn wait(process: &mut KilledOnDrop, deadline: Deadline) -> Result<(), String> {
-    loop {
-        match process.try_wait() {
-            Ok(Some(status)) if status.success() => return Ok(()),
-            Ok(Some(status)) => return Err(status.to_string()),
-            Ok(None) if deadline.is_over() => return Err("it does not end".to_owned()),
-            Ok(None) => thread::sleep(Duration::from_millis(5)),
-            Err(error) => return Err(error.to_string()),
-        }
+fn wait(process: &mut KilledOnDrop, patience: Duration) -> Result<(), String> {
+    match within(patience, Duration::from_millis(5), || process.try_wait().transpose()) {
+        Some(Ok(status)) if status.success() => Ok(()),
+        Some(Ok(status)) => Err(status.to_string()),
+        Some(Err(error)) => Err(error.to_string()),
+        None => Err("it does not end".to_owned()),
     }
 }
 

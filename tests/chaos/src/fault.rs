@@ -102,6 +102,9 @@ pub(crate) enum Hits {
     Client,
     Link,
     Server,
+    /// The leader of the servers, whichever that is.
+    Leader,
+    Agent,
     Key,
 }
 
@@ -109,14 +112,11 @@ impl Fault {
     pub(crate) fn hits(self) -> Hits {
         match self {
             Self::ForceRelease | Self::RemoveLockFile => Hits::Key,
+            Self::StopLeader | Self::RestartLeader | Self::MoveLeader | Self::PartLeader => Hits::Leader,
+            Self::StopAgent | Self::RestartAgent => Hits::Agent,
             _ if TO_CLIENTS.contains(&self) => Hits::Client,
             _ if ON_THE_WAY.contains(&self) => Hits::Link,
             _ => Hits::Server,
         }
-    }
-
-    /// Whether it hits the leader of the servers, whichever that is.
-    pub(crate) fn hits_the_leader(self) -> bool {
-        matches!(self, Self::StopLeader | Self::RestartLeader | Self::MoveLeader | Self::PartLeader)
     }
 }

@@ -1,12 +1,7 @@
 //! The lockers under test.
 
-use std::time::Duration;
-
-use leasehold_core::{Locks as Connected, Result, Wait, connect_within};
+use leasehold_core::Locks as Connected;
 use leasehold_redis_reentrant::RedisReentrant;
-
-/// How long a store that is under a fault may take to accept a client.
-const CONNECTS_WITHIN: Wait = Wait::UpTo(Duration::from_secs(30));
 
 /// A connected locker.
 pub(crate) enum Locks {
@@ -29,9 +24,4 @@ impl Locks {
             Self::Sessions(locks) => locks.close().await,
         }
     }
-}
-
-/// Connects, and tries again for a while where the store cannot be reached.
-pub(crate) async fn patiently<T, F: Future<Output = Result<T>>>(connect: impl FnMut() -> F) -> Result<T> {
-    connect_within(CONNECTS_WITHIN, connect).await
 }

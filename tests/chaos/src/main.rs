@@ -19,6 +19,7 @@ mod run;
 mod setups;
 mod soak;
 mod stores;
+mod waiting;
 mod wire;
 
 use std::process::ExitCode;

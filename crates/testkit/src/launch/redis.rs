@@ -31,8 +31,10 @@ pub fn start(parent: &Path, settings: &Settings) -> Result<Process, String> {
             fs::write(&file, "").map_err(|e| format!("{}: {e}", file.display()))?;
             settings = settings.behind([file.display()]);
         }
-        // Any answer will do: it may want a password.
-        let ready = |server: &Process| ask(server.port(), &[["PING"]]).is_ok();
+        // Any answer will do, since it may want a password, but that it still reads its data.
+        let ready = |server: &Process| {
+            ask(server.port(), &[["PING"]]).is_ok_and(|answer| !answer.text().starts_with("LOADING"))
+        };
         Launch { program: need(PROGRAM)?, settings, port, folder, ready }.start(&[])
     })
 }

@@ -10,7 +10,8 @@ use super::holders::holds;
 use super::scene::Scene;
 use super::schedule::Planned;
 use crate::fault::Fault;
-use crate::stores::Full;
+use crate::stores::{Number, Shim, WRITES_AT_A_PLACE, set_for};
+use crate::waiting::within;
 
 /// How far the wall clock of a client jumps, in milliseconds.
 const HOUR: i64 = 3_600_000;
@@ -28,15 +29,9 @@ const BETWEEN: Duration = Duration::from_millis(10);
 pub(super) fn victim(scene: &Scene<'_>, planned: &Planned) -> usize {
     let clients = scene.clients;
     let drawn = clients.slot(planned.choice);
-    let deadline = Deadline::after(LOOKS_FOR);
-    while !deadline.is_over() {
-        let all = (0..clients.count()).map(|next| (drawn + next) % clients.count());
-        if let Some(holder) = all.into_iter().find(|slot| holds(&clients.history(*slot))) {
-            return holder;
-        }
-        thread::sleep(BETWEEN);
-    }
-    drawn
+    let all = (0..clients.count()).map(|next| (drawn + next) % clients.count());
+    let holder = || all.clone().find(|slot| holds(&clients.history(*slot)));
+    within(LOOKS_FOR, BETWEEN, holder).unwrap_or(drawn)
 }
 
 pub(super) fn inflict(scene: &Scene<'_>, planned: &Planned, slot: usize) -> Result<u64, String> {
@@ -90,23 +85,18 @@ fn stop(scene: &Scene<'_>, slot: usize, lasts: Duration) -> Result<u64, String> 
 
 /// The canary is the client, which compares its clocks.
 fn jump(scene: &Scene<'_>, slot: usize, ahead_ms: i64, lasts: Duration) -> u64 {
-    let before = scene.clients.jumps_seen();
-    scene.clients.set_ahead_ms(slot, ahead_ms);
+    let (seen, shim) = (|| scene.clients.jumps_seen(), scene.clients.shim(slot));
+    let before = seen();
+    shim.set(Number::AheadMs, ahead_ms);
     thread::sleep(lasts);
-    let deadline = Deadline::after(TELLS_WITHIN);
-    while scene.clients.jumps_seen() == before && !deadline.is_over() {
-        thread::sleep(BETWEEN);
-    }
-    scene.clients.set_ahead_ms(slot, 0);
+    within(TELLS_WITHIN, BETWEEN, || (seen() > before).then_some(()));
+    shim.set(Number::AheadMs, 0);
     thread::sleep(AN_INSTANT);
-    scene.clients.jumps_seen() - before
+    seen() - before
 }
 
 /// The disk of all clients is full. The canary is the count of the library that fills it.
 pub(super) fn fill_their_disk(scene: &Scene<'_>, lasts: Duration) -> u64 {
-    let before = scene.clients.writes_refused();
-    scene.clients.set_full(Full::WritesAtAPlace);
-    thread::sleep(lasts);
-    scene.clients.set_full(Full::Nothing);
-    scene.clients.writes_refused() - before
+    let shims: Vec<Shim> = (0..scene.clients.count()).map(|slot| scene.clients.shim(slot)).collect();
+    set_for(lasts, &shims, (Number::Full, WRITES_AT_A_PLACE), Number::Refused)
 }

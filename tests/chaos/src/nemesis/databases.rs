@@ -84,16 +84,6 @@ pub(super) fn millis(node: &Node) -> Result<i64, String> {
     Session::of_an_operator(node)?.number(of(node).millis)
 }
 
-/// The canary is a session of before that gets no answer: each session of `PostgreSQL` is a process.
-pub(super) fn stop(node: &Node, lasts: Duration) -> Result<u64, String> {
-    let mut session = Session::of_an_operator(node)?;
-    node.process().pause();
-    let silent = !node.answers() && session.is_silent();
-    thread::sleep(lasts);
-    node.process().resume();
-    Ok(u64::from(silent))
-}
-
 /// The canary is the number of connections that there were.
 pub(super) fn kill_connections(node: &Node) -> Result<u64, String> {
     let mut session = Session::of_an_operator(node)?;

@@ -27,19 +27,16 @@ pub(super) fn inflict(scene: &Scene<'_>, planned: &Planned) -> u64 {
     let links = nodes.iter().flat_map(|node| node.links.iter().enumerate());
     let chosen = |number: usize| choice % (LINKS + 1) == LINKS || choice % (LINKS + 1) == number;
     let hit: Vec<&Proxy> = links.filter(|(number, _)| chosen(*number)).map(|(_, link)| link).collect();
-    let effects = || hit.iter().map(|link| effect(planned.fault, link.effects())).sum::<u64>();
+    let (begin, again, seen) = how(planned.fault);
+    let effects = || hit.iter().map(|link| seen(link.effects())).sum::<u64>();
     let before = effects();
     for link in &hit {
-        begin(planned, link);
+        begin(link, planned.choice);
     }
     let end = Instant::now() + planned.lasts;
     while Instant::now() < end {
         for link in &hit {
-            match planned.fault {
-                Fault::LoseOneReply => link.drop_next_reply(),
-                Fault::TearReply => link.tear_next_reply(),
-                _ => {}
-            }
+            again(link);
         }
         thread::sleep(BETWEEN);
     }
@@ -66,33 +63,31 @@ fn late_then_silent(links: &[&Proxy], lease: Duration) -> u64 {
     (delayed() - before.0).min(lost() - before.1)
 }
 
-fn begin(planned: &Planned, link: &Proxy) {
-    match planned.fault {
-        Fault::BlackHole => link.black_hole_all(),
-        Fault::LoseRequests => link.lose_all_requests(),
-        Fault::LoseReplies => link.lose_all_replies(),
-        Fault::Delay => link.delay(Duration::from_millis(5 + planned.choice % 300)),
-        Fault::RefuseConnections => {
-            link.refuse(true);
-            link.cut();
-        }
-        Fault::CutConnections => link.cut(),
-        _ => {}
+/// How a fault is begun on a link, with a choice; what is done again and again until it is over; how often it had an effect.
+type How = (fn(&Proxy, u64), fn(&Proxy), fn(Effects) -> u64);
+
+const NOTHING: fn(&Proxy) = |_| {};
+
+fn how(fault: Fault) -> How {
+    match fault {
+        Fault::CutConnections => (|link, _| link.cut(), NOTHING, |seen| seen.cut),
+        Fault::RefuseConnections => (refuse, NOTHING, |seen| seen.refused),
+        // Who is on his way back to MariaDB, which speaks first, has sent nothing yet.
+        Fault::BlackHole => (|link, _| link.black_hole_all(), NOTHING, |seen| seen.lost_requests + seen.lost_replies),
+        Fault::LoseRequests => (|link, _| link.lose_all_requests(), NOTHING, |seen| seen.lost_requests),
+        Fault::LoseReplies => (|link, _| link.lose_all_replies(), NOTHING, |seen| seen.lost_replies),
+        Fault::LoseOneReply => (|_, _| {}, Proxy::drop_next_reply, |seen| seen.dropped_replies),
+        Fault::TearReply => (|_, _| {}, Proxy::tear_next_reply, |seen| seen.torn_replies),
+        Fault::Delay => (delay, NOTHING, |seen| seen.delayed),
+        _ => (|_, _| {}, NOTHING, |_| 0),
     }
 }
 
-/// How often this fault had an effect.
-fn effect(fault: Fault, seen: Effects) -> u64 {
-    match fault {
-        Fault::CutConnections => seen.cut,
-        Fault::RefuseConnections => seen.refused,
-        // Who is on his way back to MariaDB, which speaks first, has sent nothing yet.
-        Fault::BlackHole => seen.lost_requests + seen.lost_replies,
-        Fault::LoseRequests => seen.lost_requests,
-        Fault::LoseReplies => seen.lost_replies,
-        Fault::LoseOneReply => seen.dropped_replies,
-        Fault::TearReply => seen.torn_replies,
-        Fault::Delay => seen.delayed,
-        _ => 0,
-    }
+fn refuse(link: &Proxy, _: u64) {
+    link.refuse(true);
+    link.cut();
+}
+
+fn delay(link: &Proxy, choice: u64) {
+    link.delay(Duration::from_millis(5 + choice % 300));
 }

@@ -23,6 +23,7 @@ use leasehold_core::LockKey;
 use self::scene::key;
 use crate::fault::{Fault, Hits};
 use crate::stores::LOCKS;
+use crate::waiting::within;
 
 pub(crate) use self::scene::Scene;
 pub(crate) use self::schedule::{Planned, draw};
@@ -72,7 +73,7 @@ impl Nemesis<'_> {
             Hits::Server if self.scene.store.nodes.is_empty() => {
                 Ok(clients::fill_their_disk(&self.scene, planned.lasts))
             }
-            Hits::Server => servers::inflict(&self.scene, planned),
+            Hits::Server | Hits::Leader | Hits::Agent => servers::inflict(&self.scene, planned),
             Hits::Key if planned.fault == Fault::RemoveLockFile => self.remove_lock_file(planned),
             Hits::Key => self.force(planned),
         };
@@ -97,10 +98,8 @@ impl Nemesis<'_> {
         match planned.fault.hits() {
             Hits::Client => Target::Client(self.scene.clients.number_in(slot)),
             Hits::Server if self.scene.store.nodes.is_empty() => Target::Server(LOCKS.to_owned()),
-            Hits::Server if planned.fault.hits_the_leader() => Target::Server("leader".to_owned()),
-            Hits::Server if matches!(planned.fault, Fault::StopAgent | Fault::RestartAgent) => {
-                Target::Server(self.scene.agent(planned).map_or_else(|why| why, |agent| agent.name.clone()))
-            }
+            Hits::Leader => Target::Server("leader".to_owned()),
+            Hits::Agent => Target::Server(self.scene.agent(planned).map_or_else(|why| why, |agent| agent.name.clone())),
             Hits::Link => Target::Link(self.scene.node(planned).name.clone()),
             Hits::Server => Target::Server(self.scene.node(planned).name.clone()),
             Hits::Key => Target::Key(key(planned).to_owned()),
@@ -117,17 +116,12 @@ impl Nemesis<'_> {
     /// Releases a key by force, again and again until it was held.
     fn force(&self, planned: &Planned) -> Result<u64, String> {
         let key = LockKey::new(key(planned)).map_err(|error| error.to_string())?;
-        let give_up = Instant::now() + planned.lasts + Duration::from_secs(5);
-        while Instant::now() < give_up {
-            // A client's fault may keep the key from being held, and the store from answering.
+        // A client's fault may keep the key from being held, and the store from answering.
+        let freed = within(planned.lasts + Duration::from_secs(5), Duration::from_millis(3), || {
             let freed = self.scene.runtime.block_on(self.scene.operator.force_release(&key));
-            let freed = freed.map_or(0, |freed| freed.holders.len());
-            if freed > 0 {
-                return Ok(freed as u64);
-            }
-            thread::sleep(Duration::from_millis(3));
-        }
-        Ok(0)
+            freed.ok().map(|freed| freed.holders.len() as u64).filter(|freed| *freed > 0)
+        });
+        Ok(freed.unwrap_or(0))
     }
 }
 

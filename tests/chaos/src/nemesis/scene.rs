@@ -4,13 +4,13 @@ use std::thread;
 use std::time::Duration;
 
 use leasehold_core::Admin;
-use leasehold_testkit::Deadline;
 use tokio::runtime::Runtime;
 
 use super::schedule::Planned;
 use crate::clients::Clients;
 use crate::setups::Setup;
 use crate::stores::{Node, Shape, Store};
+use crate::waiting::within;
 
 /// The keys that are released by force, and whose slots move: often the one that is held for long.
 const KEYS: [&str; 2] = ["mutex/0", "register/0"];
@@ -77,14 +77,5 @@ pub(super) fn kill_and_revive(hit: &[&Node], lasts: Duration) -> Result<u64, Str
 
 /// Asks again and again until there is an answer.
 pub(super) fn until<T>(what: &str, ask: impl Fn() -> Option<T>) -> Result<T, String> {
-    let deadline = Deadline::after(PATIENCE);
-    loop {
-        if let Some(answer) = ask() {
-            return Ok(answer);
-        }
-        if deadline.is_over() {
-            return Err(format!("not within {PATIENCE:?}: {what}"));
-        }
-        thread::sleep(Duration::from_millis(20));
-    }
+    within(PATIENCE, Duration::from_millis(20), ask).ok_or_else(|| format!("not within {PATIENCE:?}: {what}"))
 }

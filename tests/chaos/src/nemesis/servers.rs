@@ -2,18 +2,19 @@
 
 use std::io::{Read, Write};
 use std::net::TcpStream;
+use std::slice::from_ref;
 use std::thread;
 use std::time::Duration;
 
 use leasehold_core::Clock;
-use leasehold_testkit::Deadline;
 use leasehold_testkit::launch::resp::Answer;
 
 use super::scene::{Scene, kill_and_revive};
 use super::schedule::Planned;
 use super::{databases, etcd, topologies};
 use crate::fault::Fault;
-use crate::stores::{Full, Node, Program, Shim};
+use crate::stores::{ALL_WRITES, Node, Number, Program, Session, Shim, set_for};
+use crate::waiting::within;
 
 /// An entry of no lock, by which a server that kept its data is told from one that did not.
 const MARKER: &str = "chaos marker";
@@ -27,11 +28,10 @@ pub(super) fn inflict(scene: &Scene<'_>, planned: &Planned) -> Result<u64, Strin
 fn of_any_kind(scene: &Scene<'_>, planned: &Planned) -> Result<u64, String> {
     let (node, nodes, lasts) = (scene.node(planned), &scene.store.nodes, planned.lasts);
     match (planned.fault, node.program) {
-        (Fault::StopServer, Program::Postgres) => databases::stop(node, lasts),
-        (Fault::StopServer, _) => Ok(stop(&[node], lasts)),
-        (Fault::StopLeader, _) => Ok(stop(&[etcd::leader(nodes)?], lasts)),
-        (Fault::StopTwoServers, _) => Ok(stop(&[node, scene.next_to(planned)], lasts)),
-        (Fault::StopAgent, _) => Ok(stop(&[scene.agent(planned)?], lasts)),
+        (Fault::StopServer, _) => stop(&[node], lasts),
+        (Fault::StopLeader, _) => stop(&[etcd::leader(nodes)?], lasts),
+        (Fault::StopTwoServers, _) => stop(&[node, scene.next_to(planned)], lasts),
+        (Fault::StopAgent, _) => stop(&[scene.agent(planned)?], lasts),
         // That the data of a database are there again is seen from tokens, which would go back. An agent has none.
         (Fault::RestartAgent, _) => kill_and_revive(&[scene.agent(planned)?], lasts),
         (Fault::RestartServer, Program::Redis) => restart(node, planned, Some(&topologies::role(scene, node))),
@@ -70,17 +70,19 @@ fn of_any_kind(scene: &Scene<'_>, planned: &Planned) -> Result<u64, String> {
     }
 }
 
-/// The canary is a question that none of them answers.
-fn stop(nodes: &[&Node], lasts: Duration) -> u64 {
+/// The canary is a question that none of them answers, nor a session of before: each session of `PostgreSQL` is a process.
+fn stop(nodes: &[&Node], lasts: Duration) -> Result<u64, String> {
+    let with_sessions = nodes.iter().filter(|node| node.program == Program::Postgres);
+    let mut sessions = with_sessions.map(|node| Session::of_an_operator(node)).collect::<Result<Vec<_>, _>>()?;
     for node in nodes {
         node.process().pause();
     }
-    let silent = nodes.iter().all(|node| !node.answers());
+    let silent = nodes.iter().all(|node| !node.answers()) && sessions.iter_mut().all(Session::is_silent);
     thread::sleep(lasts);
     for node in nodes {
         node.process().resume();
     }
-    u64::from(silent)
+    Ok(u64::from(silent))
 }
 
 /// With its data it comes back in the role that these arguments say.
@@ -96,12 +98,10 @@ fn restart(node: &Node, planned: &Planned, keeps_data: Option<&[String]>) -> Res
     thread::sleep(planned.lasts / 2);
     node.revive_with(keeps_data.unwrap_or_default())?;
     // The node of a Cluster refuses while it looks for the others.
-    let deadline = Deadline::after(Duration::from_secs(5));
-    while marked && matches!(node.ask(&["GET", MARKER]), Answer::Refused(_)) && !deadline.is_over() {
-        thread::sleep(Duration::from_millis(10));
-    }
+    let answer = || Some(node.ask(&["GET", MARKER])).filter(|answer| !matches!(answer, Answer::Refused(_)));
+    let told = || within(Duration::from_secs(5), Duration::from_millis(10), answer);
     // A replica takes no marker, nor does the node of a Cluster that has not its slot.
-    let kept = if marked { node.ask(&["GET", MARKER]) == Answer::Text(value) } else { had == 0 || entries() > 0 };
+    let kept = if marked { told() == Some(Answer::Text(value)) } else { had == 0 || entries() > 0 };
     Ok(u64::from(node.process().pid() != process && kept == keeps_data.is_some()))
 }
 
@@ -110,7 +110,7 @@ fn jump(node: &Node, planned: &Planned, sign: i64) -> Result<u64, String> {
     let shim = shim(node)?;
     let by = sign * i64::try_from(500 + planned.choice % 4000).unwrap_or(1000);
     let before = ahead_ms(node)?;
-    shim.set_ahead_ms(shim.ahead_ms() + by);
+    shim.set(Number::AheadMs, shim.get(Number::AheadMs) + by);
     let moved = ahead_ms(node)? - before;
     Ok(u64::from((moved - by).abs() < 400))
 }
@@ -121,9 +121,10 @@ fn ahead_ms(node: &Node) -> Result<i64, String> {
         Program::MariaDb | Program::Postgres => databases::millis(node)?,
         Program::Etcd | Program::Agent => return Err("nothing tells its time".to_owned()),
         Program::Redis => {
-            let Answer::List(parts) = node.ask(&["TIME"]) else { return Err("it tells no time".to_owned()) };
-            let number = |at: usize| parts.get(at).and_then(|part| part.text().parse::<i64>().ok()).unwrap_or(0);
-            number(0) * 1000 + number(1) / 1000
+            let parts = node.list(&["TIME"]);
+            let [seconds, micros] = &parts[..] else { return Err("it tells no time".to_owned()) };
+            let number = |part: &Answer| part.text().parse::<i64>().unwrap_or(0);
+            number(seconds) * 1000 + number(micros) / 1000
         }
     };
     Ok(tells - i64::try_from(Clock::system().unix_millis()).unwrap_or(0))
@@ -135,12 +136,8 @@ fn shim(node: &Node) -> Result<&Shim, String> {
 
 /// The canary is the count of the library that makes it slow.
 fn slow(node: &Node, planned: &Planned) -> Result<u64, String> {
-    let shim = shim(node)?;
-    let before = shim.slowed();
-    shim.set_slow_micros(i64::try_from(2_000 + planned.choice % 100_000).unwrap_or(2_000));
-    thread::sleep(planned.lasts);
-    shim.set_slow_micros(0);
-    Ok(shim.slowed() - before)
+    let micros = i64::try_from(2_000 + planned.choice % 100_000).unwrap_or(2_000);
+    Ok(set_for(planned.lasts, from_ref(shim(node)?), (Number::SlowMicros, micros), Number::Slowed))
 }
 
 fn kill_connections(node: &Node) -> u64 {
@@ -183,12 +180,8 @@ fn memory_full(node: &Node, lasts: Duration) -> u64 {
 /// A server that promises that its data survive ends when it cannot write them. The canary is the count of the library that
 /// fills the disk.
 fn disk_full(node: &Node, lasts: Duration) -> Result<u64, String> {
-    let shim = shim(node)?;
-    let before = shim.refused();
-    shim.set_full(Full::AllWrites);
-    thread::sleep(lasts);
-    shim.set_full(Full::Nothing);
+    let refused = set_for(lasts, from_ref(shim(node)?), (Number::Full, ALL_WRITES), Number::Refused);
     node.process().kill();
     node.revive()?;
-    Ok(shim.refused() - before)
+    Ok(refused)
 }

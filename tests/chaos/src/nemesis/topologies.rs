@@ -4,7 +4,6 @@ use std::sync::atomic::Ordering;
 use std::thread;
 use std::time::Duration;
 
-use leasehold_testkit::Deadline;
 use leasehold_testkit::launch::Process;
 use leasehold_testkit::launch::mariadb::follow;
 use leasehold_testkit::launch::resp::{Answer, ask};
@@ -12,6 +11,7 @@ use leasehold_testkit::launch::resp::{Answer, ask};
 use super::scene::{PATIENCE, Scene, key, until};
 use super::schedule::Planned;
 use crate::stores::{Node, Shape, sql};
+use crate::waiting::within;
 
 /// Has Sentinels make another server primary. The canary is the primary that they name.
 pub(super) fn fail_over(scene: &Scene<'_>) -> Result<u64, String> {
@@ -27,14 +27,10 @@ pub(super) fn fail_over(scene: &Scene<'_>) -> Result<u64, String> {
 
 /// The arguments by which a server that Sentinels watch begins in the role that it has: they write it into its configuration.
 pub(super) fn role(scene: &Scene<'_>, node: &Node) -> Vec<String> {
-    let part = |number: usize| match node.ask(&["ROLE"]) {
-        Answer::List(parts) => parts.get(number).cloned(),
-        _ => None,
-    };
-    let text = |part: Option<Answer>| part.map_or_else(String::new, |part| part.text().to_owned());
-    let follows = match (&scene.store.shape, text(part(0)).as_str()) {
-        (Shape::Sentinels { .. }, "master") => "no one".to_owned(),
-        (Shape::Sentinels { .. }, "slave") => format!("127.0.0.1 {}", part(2).map_or(0, |port| port.number())),
+    let (role, watched) = (node.list(&["ROLE"]), matches!(scene.store.shape, Shape::Sentinels { .. }));
+    let follows = match &role[..] {
+        [what, ..] if watched && what.text() == "master" => "no one".to_owned(),
+        [what, _, port, ..] if watched && what.text() == "slave" => format!("127.0.0.1 {}", port.number()),
         _ => return Vec::new(),
     };
     vec!["--replicaof".to_owned(), follows]
@@ -106,11 +102,9 @@ pub(super) fn cluster_fail_over(scene: &Scene<'_>, planned: &Planned) -> Result<
 
 /// Whether a node has all that its primary had when it began to follow it.
 fn follows(node: &Node, primary: &Node) -> bool {
-    let Answer::List(parts) = node.ask(&["ROLE"]) else { return false };
-    let part = |at: usize| parts.get(at).map_or("", Answer::text);
-    part(0) == "slave"
-        && parts.get(2).is_some_and(|port| port.number() == i64::from(primary.port))
-        && part(3) == "connected"
+    let is_its_port = |port: &Answer| port.number() == i64::from(primary.port);
+    matches!(&node.list(&["ROLE"])[..], [role, _, port, state, ..]
+        if role.text() == "slave" && is_its_port(port) && state.text() == "connected")
 }
 
 /// The slot of a key.
@@ -139,16 +133,14 @@ pub(super) fn move_slot(scene: &Scene<'_>, planned: &Planned) -> u64 {
     source.ask(&["CLUSTER", "SETSLOT", &slot, "MIGRATING", target_id.text()]);
     thread::sleep(planned.lasts / 2);
     let mut moved = 0;
-    let deadline = Deadline::after(PATIENCE);
-    while let Answer::List(names) = source.ask(&["CLUSTER", "GETKEYSINSLOT", &slot, "100"])
-        && !names.is_empty()
-        && !deadline.is_over()
-    {
+    within(PATIENCE, Duration::ZERO, || {
+        let names = source.list(&["CLUSTER", "GETKEYSINSLOT", &slot, "100"]);
         for name in &names {
             let answer = source.ask(&["MIGRATE", "127.0.0.1", &port, name.text(), "0", "5000"]);
             moved += u64::from(answer.text() == "OK");
         }
-    }
+        names.is_empty().then_some(())
+    });
     thread::sleep(planned.lasts / 2);
     for node in [target, source].into_iter().chain(nodes) {
         node.ask(&["CLUSTER", "SETSLOT", &slot, "NODE", target_id.text()]);

@@ -1,18 +1,19 @@
 //! What there is to say about one setup.
 
-use std::fmt;
-use std::thread;
 use std::time::Duration;
 
 use leasehold_chaos::checker::{Allowance, Rule};
-use leasehold_core::{Connect, Health, Kind, Result as Locked, Target};
+use leasehold_core::{Connect, Health, Kind, Result as Locked, Target, Wait, connect_within};
 use leasehold_redis_reentrant::RedisReentrant;
-use leasehold_testkit::Deadline;
 use tokio::runtime::Runtime;
 
 use crate::fault::Fault;
-use crate::locks::{Locks, patiently};
+use crate::locks::Locks;
 use crate::stores::{Library, Store, nowhere};
+use crate::waiting::within;
+
+/// How long a store that is under a fault may take to accept a client.
+const CONNECTS_WITHIN: Wait = Wait::UpTo(Duration::from_secs(30));
 
 /// How long an operator has until the nodes of a majority serve.
 const REPAIRS_WITHIN: Duration = Duration::from_secs(30);
@@ -83,20 +84,6 @@ pub(super) const fn until_noticed(fault: Fault, why: &'static str) -> Allowance 
     Allowance { takes_locks: true, ..no_exclusion(fault, why) }
 }
 
-impl fmt::Debug for Setup {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.name)
-    }
-}
-
-impl PartialEq for Setup {
-    fn eq(&self, other: &Self) -> bool {
-        self.name == other.name
-    }
-}
-
-impl Eq for Setup {}
-
 impl Setup {
     /// A backend as it is used mostly, without servers and faults.
     pub(super) const fn of(kind: Kind) -> Self {
@@ -122,25 +109,21 @@ impl Setup {
     /// Connects a client, and tries again for a while where the store cannot be reached.
     pub(crate) async fn connect(&self, url: &str) -> Locked<Locks> {
         if self.kind.takes_session {
-            return patiently(|| RedisReentrant::connect(url)).await.map(Locks::Sessions);
+            return connect_within(CONNECTS_WITHIN, || RedisReentrant::connect(url)).await.map(Locks::Sessions);
         }
-        patiently(|| (self.connect)(Target::new(url))).await.map(Locks::Shared)
+        connect_within(CONNECTS_WITHIN, || (self.connect)(Target::new(url))).await.map(Locks::Shared)
     }
 
     /// What an operator does after the servers began, or after one of them forgot everything: has all nodes of a majority serve.
     pub(crate) fn repair(&self, url: &str, runtime: &Runtime) -> Result<(), String> {
         let Some(nodes) = self.kind.nodes else { return Ok(()) };
-        let deadline = Deadline::after(REPAIRS_WITHIN);
-        loop {
-            let healed = runtime.block_on((nodes.heal)(url));
-            if healed.as_ref().is_ok_and(|states| states.iter().all(|state| state.health == Health::Well)) {
-                return Ok(());
-            }
-            if deadline.is_over() {
-                return Err(format!("the nodes were not repaired: {healed:?}"));
-            }
-            thread::sleep(Duration::from_millis(50));
-        }
+        let mut healed = Ok(Vec::new());
+        let repaired = within(REPAIRS_WITHIN, Duration::from_millis(50), || {
+            healed = runtime.block_on((nodes.heal)(url));
+            let serve = healed.as_ref().is_ok_and(|states| states.iter().all(|state| state.health == Health::Well));
+            serve.then_some(())
+        });
+        repaired.ok_or_else(|| format!("the nodes were not repaired: {healed:?}"))
     }
 
     /// All that is done to its store.

@@ -5,20 +5,16 @@ use std::io::Read;
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, PoisonError};
-use std::thread;
 use std::time::Duration;
 
+use leasehold_testkit::Proxy;
 use leasehold_testkit::launch::resp::{Answer, ask};
 use leasehold_testkit::launch::{Process, Settings, first_bytes, mariadb, postgres, redis, socket};
-use leasehold_testkit::{Deadline, Proxy};
 
 use super::shim::{Library, Shim};
 
 /// Clients reach a server over so many links, so that a fault may hit a part of them.
 pub(crate) const LINKS: usize = 2;
-
-/// How long a server may take to read its data.
-const PATIENCE: Duration = Duration::from_secs(20);
 
 /// How soon a server that goes on answers.
 pub(super) const A_MOMENT: Duration = Duration::from_millis(250);
@@ -96,14 +92,6 @@ impl Node {
     pub(crate) fn revive_with(&self, arguments: &[String]) -> Result<(), String> {
         let launch = self.process().launch();
         *self.process() = launch.start(arguments)?;
-        let deadline = Deadline::after(PATIENCE);
-        // A server that still reads its data answers, too.
-        while self.program == Program::Redis && self.ask(&["PING"]).text() != "PONG" {
-            if deadline.is_over() {
-                return Err(format!("{} has not read its data within {PATIENCE:?}", self.name));
-            }
-            thread::sleep(Duration::from_millis(2));
-        }
         Ok(())
     }
 
@@ -136,9 +124,14 @@ impl Node {
         ask(self.port, &[words]).unwrap_or_else(|error| Answer::Refused(error.to_string()))
     }
 
+    /// The same of a command that is answered with a list: its parts, and none where something else is answered.
+    pub(crate) fn list(&self, words: &[&str]) -> Vec<Answer> {
+        if let Answer::List(parts) = self.ask(words) { parts } else { Vec::new() }
+    }
+
     /// Whether it is a Redis that takes writes.
     pub(crate) fn is_primary(&self) -> bool {
-        matches!(self.ask(&["ROLE"]), Answer::List(parts) if parts.first().is_some_and(|role| role.text() == "master"))
+        self.list(&["ROLE"]).first().is_some_and(|role| role.text() == "master")
     }
 
     /// A number of Redis's `INFO`.

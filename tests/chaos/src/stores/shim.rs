@@ -4,6 +4,8 @@ use std::fs::{self, File, Permissions};
 use std::os::unix::fs::{FileExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::thread;
+use std::time::Duration;
 
 use leasehold_testkit::launch::Settings;
 
@@ -21,13 +23,24 @@ pub(crate) struct Shim {
     numbers: PathBuf,
 }
 
-/// What a full disk does not take.
+/// The numbers by which the library is told what to do, and tells what it did: in the order of `shim.c`.
 #[derive(Clone, Copy, Debug)]
-pub(crate) enum Full {
-    Nothing = 0,
-    WritesAtAPlace = 1,
-    AllWrites = 2,
+pub(crate) enum Number {
+    /// How far the wall clock is ahead, in milliseconds.
+    AheadMs,
+    /// How much longer an fsync takes.
+    SlowMicros,
+    /// How many times an fsync was slow.
+    Slowed,
+    /// Which writes a full disk does not take: [`WRITES_AT_A_PLACE`] or [`ALL_WRITES`].
+    Full,
+    /// How many times something was not taken.
+    Refused,
 }
+
+/// A client's history is appended to, and goes on.
+pub(crate) const WRITES_AT_A_PLACE: i64 = 1;
+pub(crate) const ALL_WRITES: i64 = 2;
 
 impl Library {
     /// Without it, clocks could not be moved and disks not be filled: a run would show less than it says.
@@ -66,44 +79,25 @@ impl Shim {
         settings
     }
 
-    /// How far the wall clock is ahead, in milliseconds.
-    pub(crate) fn ahead_ms(&self) -> i64 {
-        self.number(0)
-    }
-
-    pub(crate) fn set_ahead_ms(&self, millis: i64) {
-        self.set(0, millis);
-    }
-
-    /// How much longer an fsync takes.
-    pub(crate) fn set_slow_micros(&self, micros: i64) {
-        self.set(8, micros);
-    }
-
-    /// How many times an fsync was slow.
-    pub(crate) fn slowed(&self) -> u64 {
-        u64::try_from(self.number(16)).unwrap_or(0)
-    }
-
-    /// Whether files take nothing. A client's history is appended to, and goes on.
-    pub(crate) fn set_full(&self, full: Full) {
-        self.set(24, full as i64);
-    }
-
-    /// How many times something was not taken.
-    pub(crate) fn refused(&self) -> u64 {
-        u64::try_from(self.number(32)).unwrap_or(0)
-    }
-
-    fn number(&self, at: u64) -> i64 {
+    pub(crate) fn get(&self, number: Number) -> i64 {
         let mut bytes = [0; 8];
-        let read = File::open(&self.numbers).and_then(|file| file.read_exact_at(&mut bytes, at));
+        let read = File::open(&self.numbers).and_then(|file| file.read_exact_at(&mut bytes, number as u64 * 8));
         read.map_or(0, |()| i64::from_ne_bytes(bytes))
     }
 
-    fn set(&self, at: u64, number: i64) {
+    pub(crate) fn set(&self, number: Number, value: i64) {
         let file = File::options().write(true).open(&self.numbers);
-        let written = file.and_then(|file| file.write_all_at(&number.to_ne_bytes(), at));
+        let written = file.and_then(|file| file.write_all_at(&value.to_ne_bytes(), number as u64 * 8));
         written.unwrap_or_else(|error| panic!("{}: {error}", self.numbers.display()));
     }
+}
+
+/// Has a number this value in these processes for so long. Answers how much another one, a count, grew meanwhile.
+pub(crate) fn set_for(lasts: Duration, shims: &[Shim], (number, value): (Number, i64), count: Number) -> u64 {
+    let counted = || shims.iter().map(|shim| shim.get(count)).sum::<i64>();
+    let before = counted();
+    shims.iter().for_each(|shim| shim.set(number, value));
+    thread::sleep(lasts);
+    shims.iter().for_each(|shim| shim.set(number, 0));
+    (counted() - before).unsigned_abs()
 }
