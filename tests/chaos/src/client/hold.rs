@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use leasehold_chaos::history::{Event, Mode, now};
 use leasehold_core::{
-    DetachedLock, Error, Guard, GuardHandle, GuardMode, LockGuard, LockKey, LockOptions, Locker, LockerExt, Locks,
-    LossReason, ReadGuard, ReleaseOutcome, Result as Locked, RwLockerExt, Wait,
+    DetachedLock, Error, Exclusive, Guard, GuardMode, LockKey, LockOptions, Locker, LockerExt, Locks, LossReason,
+    ReadGuard, ReleaseOutcome, Result as Locked, RwLockerExt, Shared, Wait,
 };
 use rand::Rng;
 use tokio::time::{sleep, timeout};
@@ -30,23 +30,13 @@ pub(crate) struct Wish<'a> {
     pub(crate) session: Option<u32>,
 }
 
-/// Why there is no guard.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Without {
-    /// The answer is in the history.
-    Refused,
-    /// The caller went away before there was an answer.
-    Cancelled,
-}
+/// What an acquire came to: a guard, or the word in the history for why there is none.
+pub(crate) type Answer<T> = Result<T, String>;
 
-/// What an acquire came to.
-pub(crate) type Answer<T> = Result<T, Without>;
-
-/// A guard, or what else there is beside its handle, and its op.
+/// A guard and its op.
 #[derive(Debug)]
-pub(crate) struct Held<G> {
-    pub(crate) guard: G,
-    pub(crate) handle: GuardHandle,
+pub(crate) struct Held<M: GuardMode = Exclusive> {
+    pub(crate) guard: Guard<M>,
     pub(crate) op: Op,
     /// When the guard was asked last, and how long it said that it would last.
     looked: (u64, Duration),
@@ -62,22 +52,22 @@ impl Wish<'_> {
         LockKey::new(self.key).expect("a valid key")
     }
 
-    pub(super) fn called(&self, op: &Op, mode: Mode) {
+    fn called(&self, op: &Op, mode: Mode) {
         // An acquire that goes away has no limit that it could exceed.
         let wait = self.cancelled_after.is_none().then(|| millis(self.wait));
-        op.called_at(now(), self.key, mode, (wait, self.session, false));
+        op.called(self.key, mode, (wait, self.session, false));
     }
 
     /// Takes the key exclusively.
-    pub(crate) async fn write(&self, locks: &Locks, op: Op) -> Answer<Held<LockGuard>> {
+    pub(crate) async fn write(&self, locks: &Locks, op: Op) -> Answer<Held> {
         self.called(&op, Mode::Exclusive);
         let (key, options) = (self.key(), self.options());
         self.settle(op, locks.acquire(&key, &options)).await
     }
 
     /// Takes the key beside other readers.
-    pub(crate) async fn read(&self, locks: &Locks, op: Op) -> Answer<Held<ReadGuard>> {
-        let readers = locks.rw().ok_or(Without::Refused)?;
+    pub(crate) async fn read(&self, locks: &Locks, op: Op) -> Answer<Held<Shared>> {
+        let readers = locks.rw().ok_or("there are no readers")?;
         self.called(&op, Mode::Shared);
         let (key, options) = (self.key(), self.options());
         self.settle(op, readers.acquire_read(&key, &options)).await
@@ -87,30 +77,25 @@ impl Wish<'_> {
         &self,
         op: Op,
         call: impl Future<Output = Locked<Option<Guard<M>>>>,
-    ) -> Answer<Held<Guard<M>>> {
+    ) -> Answer<Held<M>> {
         let outcome = match self.cancelled_after {
             Some(limit) => timeout(limit, call).await.ok(),
             None => Some(call.await),
         };
         let busy = if self.wait.is_zero() { "busy" } else { "timed_out" };
-        let Some(outcome) = outcome else {
-            return refused(&op, CANCELLED.to_owned()).map_err(|_| Without::Cancelled);
-        };
+        let Some(outcome) = outcome else { return refused(&op, CANCELLED.to_owned()) };
         settled(op, outcome, busy, self.ttl)
     }
 }
 
 /// Writes the answer down.
-fn settled<M: GuardMode>(
-    op: Op,
-    outcome: Locked<Option<Guard<M>>>,
-    busy: &str,
-    ttl: Duration,
-) -> Answer<Held<Guard<M>>> {
+fn settled<M: GuardMode>(op: Op, outcome: Locked<Option<Guard<M>>>, busy: &str, ttl: Duration) -> Answer<Held<M>> {
     match outcome {
         Ok(Some(guard)) => {
-            let handle = guard.handle();
-            Ok(Held::granted((guard, handle), op, ttl))
+            let token = guard.fencing_token().map_or(0, u64::from);
+            op.log(Event::Granted { token, lease_ms: millis(ttl) });
+            let looked = (now(), guard.remaining());
+            Ok(Held { guard, op, looked })
         }
         Ok(None) => refused(&op, busy.to_owned()),
         Err(error) => refused(&op, name_of(error.kind())),
@@ -118,26 +103,20 @@ fn settled<M: GuardMode>(
 }
 
 fn refused<T>(op: &Op, error: String) -> Answer<T> {
-    op.log(Event::Refused { error });
-    Err(Without::Refused)
+    op.log(Event::Refused { error: error.clone() });
+    Err(error)
 }
 
-impl<G> Held<G> {
-    pub(crate) fn granted((guard, handle): (G, GuardHandle), op: Op, ttl: Duration) -> Self {
-        op.log(Event::Granted { token: handle.fencing_token().map_or(0, u64::from), lease_ms: millis(ttl) });
-        let looked = (now(), handle.remaining());
-        Self { guard, handle, op, looked }
-    }
-
+impl<M: GuardMode> Held<M> {
     pub(crate) fn token(&self) -> Option<u64> {
-        self.handle.fencing_token().map(u64::from)
+        self.guard.fencing_token().map(u64::from)
     }
 
     /// Whether the guard says that it is held. The moment is read before.
     pub(crate) fn look(&mut self) -> bool {
         let at = now();
-        self.looked = (at, self.handle.remaining());
-        let held = self.handle.is_held();
+        self.looked = (at, self.guard.remaining());
+        let held = self.guard.is_held();
         if held {
             self.op.log_at(at, Event::Held {});
         }
@@ -151,7 +130,7 @@ impl<G> Held<G> {
         loop {
             let looked = self.looked;
             if !self.look() {
-                let reason = self.handle.lost().await;
+                let reason = self.guard.lost().await;
                 self.lost(reason, looked);
                 return false;
             }
@@ -161,7 +140,7 @@ impl<G> Held<G> {
             }
             let pause = rand::rng().random_range(longest_pause / 3..longest_pause).min(left);
             tokio::select! {
-                reason = self.handle.lost() => {
+                reason = self.guard.lost() => {
                     self.lost(reason, self.looked);
                     return false;
                 }
@@ -178,23 +157,18 @@ impl<G> Held<G> {
         self.op.log_at(at, Event::Lost { reason: reason.as_str().to_owned(), deadline_overdue_ms, resumed });
     }
 
-    /// Drops the guard.
-    pub(crate) fn drop(mut self) {
+    /// What comes before a release, or before the guard is dropped.
+    pub(crate) fn give_up(&mut self) {
         self.look();
         self.op.log(Event::ReleaseCalled {});
     }
-}
 
-impl<M: GuardMode> Held<Guard<M>> {
     /// Releases the lock, or drops the guard.
     pub(crate) async fn give_back(mut self, by_drop: bool) {
-        if by_drop {
-            return self.drop();
+        self.give_up();
+        if !by_drop {
+            log_release(&self.op, self.guard.release().await);
         }
-        self.look();
-        self.op.log(Event::ReleaseCalled {});
-        let released = self.guard.release().await;
-        log_release(&self.op, released);
     }
 }
 
@@ -206,9 +180,8 @@ fn log_release(op: &Op, released: Locked<ReleaseOutcome>) {
 }
 
 /// A writer goes on as a reader: another op.
-pub(crate) async fn downgrade(mut writer: Held<LockGuard>, wish: &Wish<'_>, reader: Op) -> Answer<Held<ReadGuard>> {
-    writer.look();
-    writer.op.log(Event::ReleaseCalled {});
+pub(crate) async fn downgrade(mut writer: Held, wish: &Wish<'_>, reader: Op) -> Answer<Held<Shared>> {
+    writer.give_up();
     wish.called(&reader, Mode::Shared);
     let outcome: Locked<ReadGuard> = writer.guard.downgrade(&wish.options()).await;
     let released = outcome.as_ref().map(|_| ReleaseOutcome::Released).map_err(Error::retell);
@@ -218,9 +191,9 @@ pub(crate) async fn downgrade(mut writer: Held<LockGuard>, wish: &Wish<'_>, read
 }
 
 /// Attaches a lock that another process detached.
-pub(crate) async fn attach(text: &str, locks: &Locks, op: Op, ttl: Duration) -> Answer<Held<LockGuard>> {
+pub(crate) async fn attach(text: &str, locks: &Locks, op: Op, ttl: Duration) -> Answer<Held> {
     let Ok(detached) = text.parse::<DetachedLock>() else { return refused(&op, "invalid".to_owned()) };
-    op.called_at(now(), detached.key().as_str(), Mode::Exclusive, (None, None, true));
+    op.called(detached.key().as_str(), Mode::Exclusive, (None, None, true));
     settled(op, locks.attach(&detached, &LockOptions::new().ttl(ttl)).await, "busy", ttl)
 }
 

@@ -27,7 +27,7 @@ use crate::wire::Orders;
 
 pub(crate) use self::hold::Wish;
 pub(crate) use self::recorder::Recorder;
-pub(crate) use self::work::{ATTACHED, CANCELLED as CANCELLED_ACQUIRE};
+pub(crate) use self::work::{ATTACHED, CANCELLED_ACQUIRE};
 
 /// Proofs of what happens to a client.
 pub(crate) const RUNTIME_ENDED: &str = "runtime_ended";
@@ -136,8 +136,7 @@ fn end_runtimes(setup: &Setup, orders: &Orders, recorder: &Recorder, stopping: &
         runtime.shutdown_background();
         let (held, waiting) = left.unwrap_or_default();
         for mut held in held {
-            held.look();
-            held.op.log(Event::ReleaseCalled {});
+            held.give_up();
         }
         for op in waiting {
             op.log(Event::Refused { error: CANCELLED.to_owned() });

@@ -52,10 +52,9 @@ impl Op {
         }
     }
 
-    /// A call at that moment, with its limit, its session, and whether it attaches a lock.
-    pub(crate) fn called_at(&self, at: u64, key: &str, mode: Mode, how: (Option<u64>, Option<u32>, bool)) {
-        let (wait_ms, session, attach) = how;
-        self.log_at(at, Event::Called { key: key.to_owned(), mode, wait_ms, session, attach });
+    /// A call, with its limit, its session, and whether it attaches a lock.
+    pub(crate) fn called(&self, key: &str, mode: Mode, (wait_ms, session, attach): (Option<u64>, Option<u32>, bool)) {
+        self.log(Event::Called { key: key.to_owned(), mode, wait_ms, session, attach });
     }
 }
 

@@ -2,22 +2,20 @@
 
 use std::time::Duration;
 
-use leasehold_chaos::history::{Event, Mode, now};
+use leasehold_chaos::history::{Event, Mode};
 use leasehold_chaos::register::Answer;
-use leasehold_core::{
-    Capabilities, Capability, Guard, GuardMode, LockGuard, LockKey, LockOptions, Locker, LockerExt, Locks,
-};
+use leasehold_core::{Capabilities, Capability, GuardMode, LockKey, LockOptions, Locker, LockerExt, Locks};
 use rand::rngs::StdRng;
 use rand::{Rng, SeedableRng};
 use tokio::time::sleep;
 
-use super::hold::{Held, Wish, Without, attach, downgrade};
-use super::recorder::{Op, Recorder};
+use super::hold::{Held, Wish, attach, downgrade};
+use super::recorder::{CANCELLED, Op, Recorder};
 use super::resource::Resource;
 use crate::wire::{Orders, Reply, Request};
 
 /// Proofs of what a client does to itself.
-pub(crate) const CANCELLED: &str = "cancelled_acquire";
+pub(crate) const CANCELLED_ACQUIRE: &str = "cancelled_acquire";
 pub(crate) const ATTACHED: &str = "detach_and_attach";
 
 /// The longest pause between the last look at a guard and the write under it, in milliseconds.
@@ -126,21 +124,21 @@ impl Task {
         self.recorder.begin(self.number)
     }
 
-    async fn take(&mut self, wish: &Wish<'_>) -> Option<Held<LockGuard>> {
+    async fn take(&mut self, wish: &Wish<'_>) -> Option<Held> {
         let answer = wish.write(&self.locks, self.begin()).await;
-        if matches!(answer, Err(Without::Cancelled)) {
-            self.resource.prove(CANCELLED).await;
+        if answer.as_ref().is_err_and(|why| why == CANCELLED) {
+            self.resource.prove(CANCELLED_ACQUIRE).await;
         }
         answer.ok()
     }
 
     /// Takes a key and holds it for so long. `None`: it was not granted, or lost.
-    async fn hold(&mut self, wish: &Wish<'_>, time: Duration) -> Option<Held<LockGuard>> {
+    async fn hold(&mut self, wish: &Wish<'_>, time: Duration) -> Option<Held> {
         let mut held = self.take(wish).await?;
         held.work(time).await.then_some(held)
     }
 
-    async fn finish<M: GuardMode>(&mut self, held: Held<Guard<M>>) {
+    async fn finish<M: GuardMode>(&mut self, held: Held<M>) {
         let by_drop = self.random.random_bool(0.15);
         held.give_back(by_drop).await;
     }
@@ -178,7 +176,7 @@ impl Task {
                 // Time in which the process may be stopped, so that the write comes from a holder of before.
                 let hesitates = self.random.random_range(0..HESITATES);
                 sleep(Duration::from_millis(hesitates)).await;
-            } else if held.handle.remaining() < ENOUGH {
+            } else if held.guard.remaining() < ENOUGH {
                 // Without a fence, a holder writes only while it has time for it.
                 return self.finish(held).await;
             }
@@ -270,7 +268,7 @@ impl Task {
     }
 
     /// Takes keys, and waits for others in tasks that end with the runtime: their ops come second.
-    pub(crate) async fn take_until_the_runtime_ends(&mut self) -> (Vec<Held<LockGuard>>, Vec<Op>) {
+    pub(crate) async fn take_until_the_runtime_ends(&mut self) -> (Vec<Held>, Vec<Op>) {
         let (mut held, mut waiting) = (Vec::new(), Vec::new());
         for key in ["runtime/0", "runtime/1"] {
             let wish = Wish { wait: Duration::from_millis(300), cancelled_after: None, ..self.wish(key) };
@@ -279,7 +277,7 @@ impl Task {
         for key in ["runtime/0", "mutex/0"] {
             let (op, locks) = (self.begin(), self.locks.clone());
             let options = LockOptions::new().ttl(Duration::from_millis(self.orders.ttl_ms));
-            op.called_at(now(), key, Mode::Exclusive, (None, self.session(), false));
+            op.called(key, Mode::Exclusive, (None, self.session(), false));
             waiting.push(op);
             let key = LockKey::new(key).expect("a valid key");
             tokio::spawn(async move { locks.acquire(&key, &options).await.map(|guard| guard.map(drop)) });
