@@ -56,7 +56,7 @@ impl Clients {
         };
         let slots = (0..PROCESSES).map(slot).collect::<Result<Vec<_>, String>>()?;
         let (setup, ttl_ms, folder) = (setup.name.to_owned(), setup.ttl_ms, library.folder.clone());
-        let orders = Orders { setup, url: String::new(), client: 0, seed, resource: resource.port(), folder, ttl_ms };
+        let orders = Orders { setup, url: String::new(), client: 0, seed, resource: resource.port, folder, ttl_ms };
         let (urls, next) = (store.urls.clone(), AtomicU32::new(1));
         let clients = Self { orders, urls, resource, next, slots, failures: Mutex::default() };
         for slot in 0..clients.slots.len() {
@@ -124,15 +124,7 @@ impl Clients {
         Ok(ended.is_none())
     }
 
-    pub(crate) fn pause(&self, at: usize) -> Result<(), String> {
-        self.signal(at, Signal::STOP)
-    }
-
-    pub(crate) fn resume(&self, at: usize) -> Result<(), String> {
-        self.signal(at, Signal::CONT)
-    }
-
-    fn signal(&self, at: usize, signal: Signal) -> Result<(), String> {
+    pub(crate) fn signal(&self, at: usize, signal: Signal) -> Result<(), String> {
         let id = self.lock(at).process.as_ref().and_then(|process| Pid::from_raw(i32::try_from(process.id()).ok()?));
         kill_process(id.ok_or("there is no process")?, signal).map_err(|error| error.to_string())
     }

@@ -13,7 +13,7 @@ use crate::wire::{Reply, Request};
 /// It serves until the process ends.
 #[derive(Clone, Debug)]
 pub(crate) struct Resource {
-    port: u16,
+    pub(crate) port: u16,
     state: Arc<Mutex<State>>,
 }
 
@@ -48,10 +48,6 @@ impl Resource {
             }
         });
         Ok(resource)
-    }
-
-    pub(crate) fn port(&self) -> u16 {
-        self.port
     }
 
     pub(crate) fn state(&self) -> MutexGuard<'_, State> {

@@ -5,6 +5,7 @@ use std::thread;
 use std::time::Duration;
 
 use leasehold_testkit::Deadline;
+use rustix::process::Signal;
 
 use super::holders::holds;
 use super::scene::Scene;
@@ -49,12 +50,12 @@ pub(super) fn inflict(scene: &Scene<'_>, planned: &Planned, slot: usize) -> Resu
 fn freeze(scene: &Scene<'_>, slot: usize) -> Result<(), String> {
     let deadline = Deadline::after(HOLDS_WITHIN);
     loop {
-        scene.clients.pause(slot)?;
+        scene.clients.signal(slot, Signal::STOP)?;
         thread::sleep(BETWEEN);
         if holds(&scene.clients.history(slot)) || deadline.is_over() {
             return Ok(());
         }
-        scene.clients.resume(slot)?;
+        scene.clients.signal(slot, Signal::CONT)?;
         thread::sleep(BETWEEN);
     }
 }
@@ -79,7 +80,7 @@ fn stop(scene: &Scene<'_>, slot: usize, lasts: Duration) -> Result<u64, String> 
     let before = written();
     thread::sleep(lasts * 3 / 4);
     let stood_still = written() == before && holds(&history);
-    scene.clients.resume(slot)?;
+    scene.clients.signal(slot, Signal::CONT)?;
     Ok(u64::from(stood_still))
 }
 

@@ -36,9 +36,6 @@ fn tail(history: &Path) -> Vec<Record> {
         file.seek(SeekFrom::Start(begin))?;
         file.read_to_end(&mut text)
     });
+    let record = |line| serde_json::from_slice(line).ok();
     read.map_or_else(|_| Vec::new(), |_| text.split(|byte| *byte == b'\n').filter_map(record).collect())
-}
-
-fn record(line: &[u8]) -> Option<Record> {
-    serde_json::from_slice(line).ok()
 }

@@ -24,9 +24,6 @@ use crate::resource::Resource;
 use crate::setups::Setup;
 use crate::stores::Library;
 
-/// The fewest grants in a second of a run: fewer show nothing.
-const FEWEST_GRANTS: u64 = 2;
-
 /// Runs every setup of the plan, one after the other. True: all that is promised held.
 pub(crate) fn all(plan: &Plan) -> Result<bool, String> {
     let what = format!("seed {}, {} s", plan.seed, plan.duration().as_secs());
@@ -42,7 +39,8 @@ fn one(setup: &'static Setup, plan: &Plan, output: &Path) -> Entry {
         Ok(folder) => folder,
         Err(error) => return without_a_verdict(format!("{}: {error}", output.display())),
     };
-    let judged = || play(setup, plan, folder.path()).and_then(|outcome| verdict::of(setup, seed, outcome));
+    let path = folder.path();
+    let judged = || play(setup, plan, path).and_then(|outcome| verdict::of(setup, plan, path, outcome));
     // The thread takes a panic with it.
     let judged = thread::scope(|scope| scope.spawn(judged).join());
     let judged = judged.unwrap_or_else(|_| Err("the runner panicked".to_owned()));
@@ -107,8 +105,7 @@ fn play(setup: &'static Setup, plan: &Plan, folder: &Path) -> Result<Outcome, St
     runtime.block_on(client.close());
     // What clients do to themselves in every run.
     let own_faults = [CANCELLED_ACQUIRE, RUNTIME_ENDED].into_iter().chain(attached).collect();
-    let fewest_grants = plan.duration().as_secs() * FEWEST_GRANTS;
-    Ok(Outcome { folder: folder.to_owned(), own_faults, fewest_grants, proofs, failures, resource })
+    Ok(Outcome { own_faults, proofs, failures, resource })
 }
 
 /// What is done to clients, and beside it what is done to the network and to the store.

@@ -1,11 +1,12 @@
 //! What the history of a run says.
 
 use std::collections::BTreeMap;
-use std::path::PathBuf;
+use std::path::Path;
 
 use leasehold_chaos::checker::{Limits, Terms, check};
 use leasehold_chaos::history::History;
 
+use crate::arguments::Plan;
 use crate::client::CLOCK_MOVED;
 use crate::nemesis::Proofs;
 use crate::report::Entry;
@@ -18,21 +19,21 @@ fn limits(ttl_ms: u64) -> Limits {
     Limits { wait_overshoot_ms: Some(500), hand_over_ms: Some(ttl_ms / 3), stalled_ms: Some(4 * ttl_ms) }
 }
 
-/// What a run left behind, for the verdict.
+/// The fewest grants in a second of a run: fewer show nothing.
+const FEWEST_GRANTS: u64 = 2;
+
+/// What a run left behind beside its history, for the verdict.
 pub(super) struct Outcome {
-    pub(super) folder: PathBuf,
     /// What clients have to have done to themselves.
     pub(super) own_faults: Vec<&'static str>,
-    /// The fewest grants from which anything follows.
-    pub(super) fewest_grants: u64,
     pub(super) proofs: Proofs,
     /// What went wrong with the run itself.
     pub(super) failures: Vec<String>,
     pub(super) resource: Resource,
 }
 
-pub(super) fn of(setup: &Setup, seed: u64, outcome: Outcome) -> Result<Entry, String> {
-    let history = History::read(&outcome.folder).map_err(|error| error.to_string())?;
+pub(super) fn of(setup: &Setup, plan: &Plan, folder: &Path, outcome: Outcome) -> Result<Entry, String> {
+    let history = History::read(folder).map_err(|error| error.to_string())?;
     let terms = Terms { allowances: &setup.allowances(), limits: limits(setup.ttl_ms) };
     let verdict = check(&history, &terms);
     let state = outcome.resource.state();
@@ -46,7 +47,7 @@ pub(super) fn of(setup: &Setup, seed: u64, outcome: Outcome) -> Result<Entry, St
     for fault in outcome.own_faults.iter().filter(|fault| !state.proofs.contains_key(**fault)) {
         failures.push(format!("{fault} had no effect"));
     }
-    if verdict.figures.grants < outcome.fewest_grants {
+    if verdict.figures.grants < plan.duration().as_secs() * FEWEST_GRANTS {
         failures.push(format!("{} grants are too few to show anything", verdict.figures.grants));
     }
     if !verdict.broken.is_empty() {
@@ -59,7 +60,7 @@ pub(super) fn of(setup: &Setup, seed: u64, outcome: Outcome) -> Result<Entry, St
     let effects: BTreeMap<String, u64> = of_the_nemesis.chain(of_clients).filter(|(_, times)| *times > 0).collect();
     Ok(Entry {
         backend: setup.name.to_owned(),
-        seed,
+        seed: plan.seed,
         kinds: effects.len(),
         faults: outcome.proofs.values().map(|(times, _)| times).sum(),
         stale_writes_refused: state.refused_writes,

@@ -1,27 +1,17 @@
 //! A run of chaos finds a lock that excludes nobody. Runs on real servers are `cargo xtask chaos`, of which a deep run of the tests has one.
 
-use std::path::{Path, PathBuf};
-use std::process::{Command, Output};
+use std::path::Path;
+use std::process::Command;
 
 use leasehold_testkit::test;
 
-fn chaos(output: &Path, words: &[&str]) -> Output {
-    let mut program = Command::new(env!("CARGO_BIN_EXE_leasehold-chaos"));
-    program.arg("--output").arg(output).args(words);
-    program.output().expect("the program starts")
-}
-
-/// A folder that stays if the run fails.
-fn folder(name: &str) -> PathBuf {
-    let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("chaos").join(name);
-    std::fs::create_dir_all(&folder).expect("the folder can be created");
-    folder
-}
-
 #[test]
 fn a_lock_that_always_grants_is_found_out() {
-    let output = folder("always-grants");
-    let run = chaos(&output, &["--seconds", "6", "--seed", "1", "always-grants"]);
+    // It stays if the run fails.
+    let output = Path::new(env!("CARGO_TARGET_TMPDIR")).join("chaos/always-grants");
+    let mut chaos = Command::new(env!("CARGO_BIN_EXE_leasehold-chaos"));
+    chaos.arg("--output").arg(&output).args(["--seconds", "6", "--seed", "1", "always-grants"]);
+    let run = chaos.output().expect("the program starts");
     let told = String::from_utf8_lossy(&run.stdout);
     assert_eq!(run.status.code(), Some(1), "{told}");
     let report = std::fs::read_to_string(output.join("report.json")).expect("there is a report");
