@@ -1,5 +1,6 @@
 //! What holds on which store under which fault, as documents tell it: from the tables by which runs are judged.
 
+use std::collections::BTreeSet;
 use std::fmt::Write as _;
 
 use leasehold_chaos::checker::Rule;
@@ -16,29 +17,21 @@ const PASSED_ON: &str = "a waiter of the holder's program may still get the leas
 /// Where the documents say what each fault does.
 const EVERY_FAULT: &str = "https://github.com/leasehold/leasehold/blob/main/docs/guarantees.md#every-fault";
 
-/// Something that is not promised.
-struct Limit {
-    /// Why exclusion does not hold, if it does not.
-    exclusion: Option<&'static str>,
-    /// Which token may come a second time, although tokens grow from grant to grant.
-    tokens: Option<&'static str>,
-    /// Under which fault that is so, and on which setup.
-    places: Vec<(Fault, &'static Setup)>,
-}
+/// Something that is not promised: why exclusion does not hold, if it does not, and which token may come a second time, although
+/// tokens grow from grant to grant; under which faults on which setups.
+type Limit = ((Option<&'static str>, Option<&'static str>), Vec<Place>);
+type Place = (Fault, &'static Setup);
 
 /// The lists of `docs/guarantees.md`.
 pub(crate) fn of_all() -> String {
     let mut text = format!(
         "## Where it does not hold\n\nUnder these [faults](#every-fault) exclusion does not hold; tokens grow.\n\n{}\n\
          ## Every fault\n",
-        not_kept(&limits(ALL.iter()), Limit::with_setups)
+        not_kept(&limits(ALL.iter()), with_setups)
     );
-    let mut all: Vec<Fault> = ALL.iter().flat_map(faults).collect();
-    all.sort();
-    all.dedup();
+    let all: BTreeSet<Fault> = ALL.iter().flat_map(faults).collect();
     let alike = together(all, |fault| {
-        let with: Vec<&Setup> = ALL.iter().filter(|setup| faults(setup).contains(&fault)).collect();
-        let without: Vec<&Setup> = ALL.iter().filter(|setup| !faults(setup).contains(&fault)).collect();
+        let (with, without): (Vec<&Setup>, Vec<&Setup>) = ALL.iter().partition(|setup| faults(setup).contains(fault));
         match without.len() {
             0 => "all setups".to_owned(),
             few if 2 * few < with.len() => format!("all setups but {}", names(&without)),
@@ -66,8 +59,8 @@ pub(crate) fn of_backend(backend: &str) -> Result<String, String> {
     }
     let runs: Vec<String> = setups.iter().map(|setup| format!("`{}`", setup.name)).collect();
     let mut limits = limits(setups.iter().copied());
-    limits.retain(|limit| limit.places.iter().all(|(fault, _)| *fault != Fault::ForceRelease));
-    let told: fn(&Limit) -> String = if setups.len() == 1 { Limit::by_name } else { Limit::with_setups };
+    limits.retain(|(_, places)| places.iter().all(|(fault, _)| *fault != Fault::ForceRelease));
+    let told: fn(&[Place]) -> String = if setups.len() == 1 { by_name } else { with_setups };
     Ok(format!(
         "Tokens grow under [all faults]({EVERY_FAULT}) of `cargo xtask chaos` ({}). Exclusion holds, too, except under a \
          forced release and these:\n\n{}",
@@ -78,68 +71,57 @@ pub(crate) fn of_backend(backend: &str) -> Result<String, String> {
 
 /// What does not hold on these setups.
 fn limits(setups: impl Iterator<Item = &'static Setup>) -> Vec<Limit> {
-    let mut limits: Vec<Limit> = Vec::new();
-    for (setup, fault) in setups.flat_map(|setup| faults(setup).into_iter().map(move |fault| (setup, fault))) {
-        let exclusion = setup.breaks(Rule::Overlap, fault);
+    let places = setups.flat_map(|setup| faults(setup).into_iter().map(move |fault| (fault, setup)));
+    let mut limits = together(places, |(fault, setup)| {
         let tokens = match fault {
             Fault::ForceRelease => Some(PASSED_ON),
-            _ => setup.breaks(Rule::StaleAttach, fault).map(|_| STALE_ATTACH),
+            _ => setup.breaks(Rule::StaleAttach, *fault).map(|_| STALE_ATTACH),
         };
-        if exclusion.is_none() && tokens.is_none() {
-            continue;
-        }
-        match limits.iter_mut().find(|limit| limit.exclusion == exclusion && limit.tokens == tokens) {
-            Some(limit) => limit.places.push((fault, setup)),
-            None => limits.push(Limit { exclusion, tokens, places: vec![(fault, setup)] }),
-        }
-    }
+        (setup.breaks(Rule::Overlap, *fault), tokens)
+    });
+    limits.retain(|(limit, _)| *limit != (None, None));
     limits
 }
 
 /// A line for each limit, with its faults as they are told.
-fn not_kept(limits: &[Limit], told: fn(&Limit) -> String) -> String {
-    let lines = limits.iter().map(|limit| {
-        let exclusion = limit.exclusion.unwrap_or("exclusion holds");
-        let tokens = limit.tokens.map_or_else(String::new, |tokens| format!("; {tokens}"));
-        format!("- {}: {exclusion}{tokens}\n", told(limit))
+fn not_kept(limits: &[Limit], told: fn(&[Place]) -> String) -> String {
+    let lines = limits.iter().map(|((exclusion, tokens), places)| {
+        let exclusion = exclusion.unwrap_or("exclusion holds");
+        let tokens = tokens.map_or_else(String::new, |tokens| format!("; {tokens}"));
+        format!("- {}: {exclusion}{tokens}\n", told(places))
     });
     lines.collect()
 }
 
-impl Limit {
-    fn faults(&self) -> Vec<Fault> {
-        let mut faults: Vec<Fault> = self.places.iter().map(|(fault, _)| *fault).collect();
-        faults.sort();
-        faults.dedup();
-        faults
-    }
-
-    fn by_name(&self) -> String {
-        in_code(&self.faults())
-    }
-
-    fn with_setups(&self) -> String {
-        let alike = together(self.faults(), |fault| {
-            let on = self.places.iter().filter(|(one, _)| *one == fault).map(|(_, setup)| *setup);
-            names(&on.collect::<Vec<_>>())
-        });
-        let told = alike.into_iter().map(|(on, faults)| format!("{} on {on}", in_code(&faults)));
-        told.collect::<Vec<String>>().join("; ")
-    }
+fn by_name(places: &[Place]) -> String {
+    in_code(&faults_of(places))
 }
 
-fn in_code(faults: &[Fault]) -> String {
-    faults.iter().map(|fault| format!("`{}`", fault.name())).collect::<Vec<String>>().join(", ")
+fn with_setups(places: &[Place]) -> String {
+    let alike = together(faults_of(places), |fault| {
+        let on = places.iter().filter(|(one, _)| one == fault).map(|(_, setup)| *setup);
+        names(&on.collect::<Vec<_>>())
+    });
+    let told = alike.into_iter().map(|(on, faults)| format!("{} on {on}", in_code(&faults)));
+    told.collect::<Vec<String>>().join("; ")
 }
 
-/// The faults of which the same is to be said, beside that, in the order of the first.
-fn together(faults: Vec<Fault>, said: impl Fn(Fault) -> String) -> Vec<(String, Vec<Fault>)> {
-    let mut all: Vec<(String, Vec<Fault>)> = Vec::new();
-    for fault in faults {
-        let of_this = said(fault);
+fn faults_of(places: &[Place]) -> BTreeSet<Fault> {
+    places.iter().map(|(fault, _)| *fault).collect()
+}
+
+fn in_code<'f>(faults: impl IntoIterator<Item = &'f Fault>) -> String {
+    faults.into_iter().map(|fault| format!("`{}`", fault.name())).collect::<Vec<String>>().join(", ")
+}
+
+/// The things of which the same is to be said, beside that, in the order of the first.
+fn together<T, S: PartialEq>(things: impl IntoIterator<Item = T>, said: impl Fn(&T) -> S) -> Vec<(S, Vec<T>)> {
+    let mut all: Vec<(S, Vec<T>)> = Vec::new();
+    for thing in things {
+        let of_this = said(&thing);
         match all.iter_mut().find(|(said, _)| *said == of_this) {
-            Some((_, alike)) => alike.push(fault),
-            None => all.push((of_this, vec![fault])),
+            Some((_, alike)) => alike.push(thing),
+            None => all.push((of_this, vec![thing])),
         }
     }
     all
@@ -149,10 +131,8 @@ fn names(setups: &[&Setup]) -> String {
     setups.iter().map(|setup| setup.name).collect::<Vec<&str>>().join(", ")
 }
 
-fn faults(setup: &Setup) -> Vec<Fault> {
-    let mut all = [TO_CLIENTS, &setup.faults()].concat();
-    all.sort();
-    all
+fn faults(setup: &Setup) -> BTreeSet<Fault> {
+    TO_CLIENTS.iter().copied().chain(setup.faults()).collect()
 }
 
 #[cfg(test)]
