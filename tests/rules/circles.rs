@@ -55,16 +55,14 @@ type Modules = BTreeMap<Vec<String>, Module>;
 struct Module {
     file: String,
     defines: BTreeSet<String>,
-    /// Each path, with the name under which it is known here (`*` for all that is there).
+    /// Each path, with the name under which it is known here: `*` for all that is there, and none for one that its code contains.
     uses: Vec<(Vec<String>, String)>,
-    /// Paths of at least two names that its code contains.
-    paths: Vec<Vec<String>>,
 }
 
 fn imports_of(modules: &Modules) -> Imports {
     let mut imports = Imports::new();
     for (at, module) in modules {
-        for path in module.uses.iter().map(|(path, _)| path).chain(&module.paths) {
+        for (path, _) in &module.uses {
             let Some((file, name)) = resolve(modules, at, path, 0) else { continue };
             if file != module.file {
                 imports.entry((module.file.clone(), file)).or_default().insert(name);
@@ -169,7 +167,7 @@ fn add_code(modules: &mut Modules, at: &[String], code: TokenStream, folder: &Pa
                     path.push(word(next + 2));
                     next += 3;
                 }
-                modules.get_mut(at).expect("it was added").paths.push(path);
+                modules.get_mut(at).expect("it was added").uses.push((path, String::new()));
             }
             _ => {}
         }

@@ -1,7 +1,7 @@
 //! What stands in no file, and what stands in each.
 
 use std::collections::BTreeSet;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use crate::repository::{check, crates, files, has_extension, name, read, root, sources};
 
@@ -145,10 +145,4 @@ pub(crate) fn functions(text: &str) -> Vec<String> {
         rest.split(|letter: char| !letter.is_ascii_alphanumeric() && letter != '_').next().unwrap_or_default()
     });
     names.map(str::to_owned).collect()
-}
-
-#[test]
-fn every_crate_has_a_readme() {
-    let bare: Vec<PathBuf> = crates().into_iter().filter(|folder| !folder.join("README.md").is_file()).collect();
-    assert!(bare.is_empty(), "no README.md in {bare:?}");
 }

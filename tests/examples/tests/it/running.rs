@@ -43,8 +43,7 @@ impl Running {
 
     /// Asks the program to end.
     pub(crate) fn terminate(&self) {
-        let pid = i32::try_from(self.process.id()).ok().and_then(Pid::from_raw).expect("a process id");
-        kill_process(pid, Signal::TERM).expect("it runs");
+        kill_process(Pid::from_child(&self.process), Signal::TERM).expect("it runs");
     }
 
     /// The rest of what the program prints until it ends well.
