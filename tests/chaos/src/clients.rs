@@ -59,9 +59,7 @@ impl Clients {
         let orders = Orders { setup, url: String::new(), client: 0, seed, resource: resource.port, folder, ttl_ms };
         let (urls, next) = (store.urls.clone(), AtomicU32::new(1));
         let clients = Self { orders, urls, resource, next, slots, failures: Mutex::default() };
-        for slot in 0..clients.slots.len() {
-            clients.spawn(slot)?;
-        }
+        (0..clients.count()).try_for_each(|slot| clients.spawn(slot))?;
         Ok(clients)
     }
 

@@ -1,7 +1,6 @@
 //! A long run without faults: very many keys, each used once, and very many waits that are given up. What has grown in this
 //! process, which is the client, and in the store?
 
-use std::fmt::Write as _;
 use std::fs;
 use std::path::Path;
 use std::sync::Arc;
@@ -128,12 +127,11 @@ pub(crate) fn all(plan: &Plan, limit: Duration) -> Result<bool, String> {
 }
 
 fn table(all: &[Found]) -> String {
-    let mut table = String::new();
-    for found in all {
-        let _ = writeln!(table, "{}: {} keys, {} waits given up", found.backend, found.keys, found.cancelled);
-        let _ = writeln!(table, "  {}", found.growth.join("\n  "));
-    }
-    table
+    let lines = all.iter().map(|found| {
+        let Found { backend, keys, cancelled, growth, .. } = found;
+        format!("{backend}: {keys} keys, {cancelled} waits given up\n  {}\n", growth.join("\n  "))
+    });
+    lines.collect()
 }
 
 /// Does a small part of the work and then the rest, first keys and then waits, and counts in between.

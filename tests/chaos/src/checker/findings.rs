@@ -79,10 +79,6 @@ impl<'f> Findings<'f> {
         };
         self.faults.iter().find(excuses).map(|fault| fault.name)
     }
-
-    pub(super) fn count(&self, rule: Rule) -> u64 {
-        self.counts.get(&rule).copied().unwrap_or_default()
-    }
 }
 
 /// A moment of a run, in seconds since its first line.

@@ -48,16 +48,7 @@ pub(super) fn check(
     for points in points.chunk_by(|one, other| one.key == other.key) {
         let mut key = Key { holders: 0, asking: 0, asked_since: 0, gap: Gap::at(By::Other, false) };
         for point in points {
-            if let Some((by, awaited, calm)) = key.pass(point, hits) {
-                let by = match by {
-                    By::Release => Some(&mut times.released),
-                    By::Drop => Some(&mut times.dropped),
-                    By::Other => None,
-                };
-                if let Some(samples) = by {
-                    samples[usize::from(!awaited)].add(calm, point.line);
-                }
-            }
+            key.pass(point, hits, times);
             let stalled = stalled_ms.is_some_and(|limit| key.gap.calm > nanos(limit));
             if stalled && !std::mem::replace(&mut key.gap.told, true) {
                 let calm = key.gap.calm / 1_000_000;
@@ -95,8 +86,8 @@ struct Key {
 }
 
 impl Key {
-    /// Returns the gap that ends here, if it was asked for while no fault was on.
-    fn pass(&mut self, point: &Point<'_>, hits: &Hits) -> Option<(By, bool, u64)> {
+    /// Measures the gap that ends here, if it was asked for while no fault was on.
+    fn pass(&mut self, point: &Point<'_>, hits: &Hits, times: &mut Times) {
         if self.asking > 0 && self.holders == 0 {
             self.gap.asked.get_or_insert(self.asked_since);
             self.gap.calm += hits.calm(self.asked_since, point.at);
@@ -110,7 +101,14 @@ impl Key {
                 let Gap { by, awaited, asked, .. } = self.gap;
                 let since = asked.unwrap_or(point.at);
                 let calm = hits.calm(since, point.at);
-                return (self.holders == 1 && (calm > 0 || since == point.at)).then_some((by, awaited, calm));
+                let samples = match by {
+                    By::Release => &mut times.released,
+                    By::Drop => &mut times.dropped,
+                    By::Other => return,
+                };
+                if self.holders == 1 && (calm > 0 || since == point.at) {
+                    samples[usize::from(!awaited)].add(calm, point.line);
+                }
             }
             Change::Freed(by) => {
                 self.holders -= 1;
@@ -119,7 +117,6 @@ impl Key {
                 }
             }
         }
-        None
     }
 }
 

@@ -43,7 +43,7 @@ pub struct Figures {
 }
 
 pub(super) fn figures(ops: &[Op<'_>], findings: &Findings<'_>, times: &mut Times) -> Figures {
-    let count = |rule| findings.count(rule);
+    let count = |rule: Rule| findings.counts.get(&rule).copied().unwrap_or_default();
     let excused = findings.excused.iter();
     let unfenced = excused.clone().filter(|((rule, _), _)| *rule == Rule::UnfencedLoss).map(|(_, times)| times);
     Figures {

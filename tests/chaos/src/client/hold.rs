@@ -8,7 +8,7 @@ use leasehold_core::{
     ReadGuard, ReleaseOutcome, Result as Locked, RwLockerExt, Shared, Wait,
 };
 use rand::Rng;
-use tokio::time::{sleep, timeout};
+use tokio::time::timeout;
 
 use super::recorder::{CANCELLED, Op, name_of};
 
@@ -139,12 +139,9 @@ impl<M: GuardMode> Held<M> {
                 return true;
             }
             let pause = rand::rng().random_range(longest_pause / 3..longest_pause).min(left);
-            tokio::select! {
-                reason = self.guard.lost() => {
-                    self.lost(reason, self.looked);
-                    return false;
-                }
-                () = sleep(pause) => {}
+            if let Ok(reason) = timeout(pause, self.guard.lost()).await {
+                self.lost(reason, self.looked);
+                return false;
             }
         }
     }

@@ -165,8 +165,7 @@ impl Task {
     async fn update(&mut self, kind: &str, fenced: bool) {
         let (key, time) = self.key(kind);
         let wish = self.wish(&key);
-        let first = self.take(&wish).await;
-        let Some(mut held) = first else { return };
+        let Some(mut held) = self.take(&wish).await else { return };
         let token = held.token().filter(|_| fenced);
         if held.look() {
             self.ask(&held.op, &key, (token, None)).await;
@@ -248,8 +247,7 @@ impl Task {
         let ttl = Duration::from_millis(self.orders.ttl_ms);
         let taken = self.resource.ask(&Request::Take { client: self.orders.client }).await;
         if let Some(Reply::Taken { text }) = taken {
-            let attached = attach(&text, &self.locks, self.begin(), ttl).await;
-            let Ok(mut held) = attached else { return };
+            let Ok(mut held) = attach(&text, &self.locks, self.begin(), ttl).await else { return };
             self.resource.prove(ATTACHED).await;
             let time = self.moment();
             if held.work(time).await {
@@ -258,9 +256,7 @@ impl Task {
             return;
         }
         let wish = self.wish("passed on");
-        let held = self.hold(&wish, Duration::ZERO).await;
-        let Some(held) = held else { return };
-        let Held { guard, op, .. } = held;
+        let Some(Held { guard, op, .. }) = self.hold(&wish, Duration::ZERO).await else { return };
         op.log(Event::Detached {});
         if let Ok(detached) = guard.detach() {
             self.resource.ask(&Request::Offer { client: self.orders.client, text: detached.expose() }).await;

@@ -109,7 +109,9 @@ impl Nemesis<'_> {
     /// Somebody removes a file that must not be removed while it is used.
     fn remove_lock_file(&self, planned: &Planned) -> Result<u64, String> {
         let directory = self.scene.store.direct.trim_start_matches("file:");
-        let removed = fs::remove_file(Path::new(directory).join(NAMESPACE).join(file_of(key(planned))));
+        // Only the slash of a hot key needs another spelling.
+        let file = format!("{}.lock", key(planned).replace('/', "%2F"));
+        let removed = fs::remove_file(Path::new(directory).join(NAMESPACE).join(file));
         removed.map(|()| 1).map_err(|error| error.to_string())
     }
 
@@ -123,9 +125,4 @@ impl Nemesis<'_> {
         });
         Ok(freed.unwrap_or(0))
     }
-}
-
-/// The name of a key's file: only the slash of a hot key needs another spelling.
-fn file_of(key: &str) -> String {
-    format!("{}.lock", key.replace('/', "%2F"))
 }

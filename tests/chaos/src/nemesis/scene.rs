@@ -45,12 +45,8 @@ impl Scene<'_> {
         if all { self.store.nodes.iter().collect() } else { vec![self.node(planned)] }
     }
 
-    /// Another server that is hit with it.
-    pub(super) fn next_to(&self, planned: &Planned) -> &Node {
-        self.after(planned, 1)
-    }
-
-    fn after(&self, planned: &Planned, further: u64) -> &Node {
+    /// The server that comes so many after the one that is hit.
+    pub(super) fn after(&self, planned: &Planned, further: u64) -> &Node {
         let all = self.store.nodes.iter();
         // The replica of a slot has no clients that a fault could hit.
         let clustered = matches!(self.store.shape, Shape::Cluster);

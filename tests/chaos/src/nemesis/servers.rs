@@ -30,7 +30,7 @@ fn of_any_kind(scene: &Scene<'_>, planned: &Planned) -> Result<u64, String> {
     match (planned.fault, node.program) {
         (Fault::StopServer, _) => stop(&[node], lasts),
         (Fault::StopLeader, _) => stop(&[etcd::leader(nodes)?], lasts),
-        (Fault::StopTwoServers, _) => stop(&[node, scene.next_to(planned)], lasts),
+        (Fault::StopTwoServers, _) => stop(&[node, scene.after(planned, 1)], lasts),
         (Fault::StopAgent, _) => stop(&[scene.agent(planned)?], lasts),
         // That the data of a database are there again is seen from tokens, which would go back. An agent has none.
         (Fault::RestartAgent, _) => kill_and_revive(&[scene.agent(planned)?], lasts),

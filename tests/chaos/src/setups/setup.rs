@@ -134,10 +134,8 @@ impl Setup {
     /// What is done to its store in one run.
     pub(crate) fn faults_of_run(&self, seed: u64) -> Vec<Fault> {
         let mut faults = self.faults();
-        if let Some([even, odd]) = self.either {
-            let other = if seed.is_multiple_of(2) { odd } else { even };
-            faults.retain(|fault| *fault != other);
-        }
+        let other = self.either.map(|[even, odd]| if seed.is_multiple_of(2) { odd } else { even });
+        faults.retain(|fault| Some(*fault) != other);
         faults
     }
 

@@ -57,10 +57,9 @@ impl Library {
     /// For the process of this name.
     pub(crate) fn shim(&self, name: &str) -> Result<Shim, String> {
         let numbers = self.folder.join(format!("{name}.shim"));
-        fs::write(&numbers, [0; 40]).map_err(|e| format!("{}: {e}", numbers.display()))?;
         // The server may run as another user.
-        let shared = fs::set_permissions(&numbers, Permissions::from_mode(0o666));
-        shared.map_err(|e| format!("{}: {e}", numbers.display()))?;
+        let share = |()| fs::set_permissions(&numbers, Permissions::from_mode(0o666));
+        fs::write(&numbers, [0; 40]).and_then(share).map_err(|e| format!("{}: {e}", numbers.display()))?;
         Ok(Shim { library: self.library.clone(), numbers })
     }
 }

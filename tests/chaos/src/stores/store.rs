@@ -61,7 +61,7 @@ pub(crate) const LOCKS: &str = "locks";
 /// A directory, which several processes use.
 pub(crate) fn start_file(library: &Library) -> Result<Store, String> {
     let locks = library.folder.join(LOCKS);
-    fs::create_dir(&locks).map_err(|e| format!("{}: {e}", locks.display()))?;
-    let locks = locks.canonicalize().map_err(|e| format!("{}: {e}", locks.display()))?;
+    let made = fs::create_dir(&locks).and_then(|()| locks.canonicalize());
+    let locks = made.map_err(|e| format!("{}: {e}", locks.display()))?;
     Ok(Store::at(format!("file:{}", locks.display()), Vec::new(), Shape::Plain))
 }
