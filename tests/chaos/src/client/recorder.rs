@@ -8,12 +8,9 @@ use leasehold_core::ErrorKind;
 
 /// The history of one process, and the numbers that are unique in it.
 #[derive(Clone, Debug)]
-pub(crate) struct Recorder(Arc<Inner>);
-
-#[derive(Debug)]
-struct Inner {
-    log: Log,
-    next: AtomicU64,
+pub(crate) struct Recorder {
+    log: Arc<Log>,
+    next: Arc<AtomicU64>,
 }
 
 /// From the call of one acquire, to the release.
@@ -26,12 +23,12 @@ pub(crate) struct Op {
 
 impl Recorder {
     pub(crate) fn new(log: Log) -> Self {
-        Self(Arc::new(Inner { log, next: AtomicU64::new(1) }))
+        Self { log: Arc::new(log), next: Arc::new(AtomicU64::new(1)) }
     }
 
     /// A number that this process has not used.
     pub(crate) fn unique(&self) -> u64 {
-        self.0.next.fetch_add(1, Ordering::Relaxed)
+        self.next.fetch_add(1, Ordering::Relaxed)
     }
 
     pub(crate) fn begin(&self, task: u32) -> Op {
@@ -47,7 +44,7 @@ impl Op {
 
     /// Writes down what happened at that moment. Ends the process if it cannot: what nobody wrote down is not checked.
     pub(crate) fn log_at(&self, at: u64, event: Event) {
-        if let Err(error) = self.recorder.0.log.write(at, self.task, self.number, event) {
+        if let Err(error) = self.recorder.log.write(at, self.task, self.number, event) {
             panic!("the history cannot be written: {error}");
         }
     }

@@ -62,12 +62,11 @@ impl Nemesis<'_> {
 
     /// How often it had an effect.
     fn inflict(&self, planned: &Planned) -> u64 {
-        let name = planned.fault.name();
-        let hits_a_client = planned.fault.hits() == Hits::Client;
-        let slot = if hits_a_client { clients::victim(&self.scene, planned) } else { 0 };
+        let (name, hits) = (planned.fault.name(), planned.fault.hits());
+        let slot = if hits == Hits::Client { clients::victim(&self.scene, planned) } else { 0 };
         let target = self.target(planned, slot);
         self.note(name, &target, Phase::Began, 0);
-        let outcome = match planned.fault.hits() {
+        let outcome = match hits {
             Hits::Client => clients::inflict(&self.scene, planned, slot),
             Hits::Link => Ok(links::inflict(&self.scene, planned)),
             Hits::Server if self.scene.store.nodes.is_empty() => {
