@@ -62,28 +62,26 @@ pub(super) fn clash(
 /// key: a level that was dropped is released later, and one whose call was given up, or sent twice, may have been counted.
 pub(super) fn leases<'h>(ops: &[Op<'h>], findings: &mut Findings<'_>) -> Vec<Lease<'h>> {
     let of = |op: &Op<'h>| (op.client, op.session, op.key, op.mode as u8, op.grant.map(|grant| grant.token));
-    let mut granted: Vec<usize> = (0..ops.len()).filter(|op| ops[*op].grant.is_some()).collect();
-    granted.sort_by_key(|op| (of(&ops[*op]), ops[*op].called));
-    let all = ops.iter().filter_map(|op| op.grant.map(|grant| (op.key, grant.at, grant.token)));
-    let mut all: Vec<_> = all.collect();
+    let mut levels: Vec<Lease<'h>> = ops.iter().enumerate().filter_map(|(number, op)| single(op, number)).collect();
+    levels.sort_by_key(|level| (of(&ops[level.ops[0]]), level.called));
+    let mut all: Vec<_> = levels.iter().map(|level| (level.key, level.granted, level.token)).collect();
     all.sort_unstable();
     let newest_before = |op: &Op<'_>| {
         let place = all.partition_point(|(key, at, _)| (*key, *at) < (op.key, op.called));
         all[..place].last().filter(|(key, ..)| *key == op.key).map(|(.., token)| *token)
     };
     let mut leases: Vec<Lease<'h>> = Vec::new();
-    for number in granted {
-        let op = &ops[number];
+    for level in levels {
+        let op = &ops[level.ops[0]];
         let lease = leases.last_mut().filter(|last| {
             op.session.is_some()
                 && of(op) == of(&ops[last.ops[0]])
                 && last.over.is_none_or(|over| op.called.at < over.at.saturating_add(last.length))
                 && newest_before(op).is_none_or(|newest| newest <= last.token)
         });
-        match (lease, single(op, number)) {
-            (Some(lease), Some(level)) => join(lease, level),
-            (None, Some(alone)) => leases.push(alone),
-            (_, None) => {}
+        match lease {
+            Some(lease) => join(lease, level),
+            None => leases.push(level),
         }
     }
     for lease in &leases {

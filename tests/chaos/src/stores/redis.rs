@@ -16,10 +16,13 @@ const AT_ONCE: [&str; 2] = ["--repl-diskless-sync-delay", "0"];
 /// How long a primary may be silent before Sentinels have another one take its place, in milliseconds.
 const PATIENCE: &str = "1000";
 
+fn server(library: &Library, number: usize, arguments: &[&str]) -> Result<Node, String> {
+    Node::start(Program::Redis, &format!("redis-{number}"), library, &[&DURABLE[..], arguments].concat())
+}
+
 /// So many independent servers.
 pub(crate) fn start(library: &Library, count: usize, scheme: &str) -> Result<Store, String> {
-    let start = |number: usize| Node::start(Program::Redis, &format!("redis-{number}"), library, &DURABLE);
-    let nodes = (0..count).map(start).collect::<Result<Vec<_>, _>>()?;
+    let nodes = (0..count).map(|number| server(library, number, &[])).collect::<Result<Vec<_>, _>>()?;
     let address = |port: &dyn Fn(&Node) -> u16| {
         let servers: Vec<_> = nodes.iter().map(|node| format!("redis://127.0.0.1:{}", port(node))).collect();
         format!("{scheme}{}", servers.join(","))
@@ -40,12 +43,10 @@ pub(crate) fn start_agents(library: &Library) -> Result<Store, String> {
 
 /// A primary, two replicas, and three Sentinels. Clients are told by these where the primary is, so no link leads to it.
 pub(crate) fn start_sentinel_set(library: &Library, all_confirm: bool) -> Result<Store, String> {
-    let start = |name: &str, role: &[&str]| {
-        Node::start(Program::Redis, name, library, &[&DURABLE[..], &AT_ONCE, role].concat())
-    };
-    let primary = start("redis-0", &[])?;
-    let follows = ["--replicaof", &format!("127.0.0.1 {}", primary.port)];
-    let nodes = vec![primary, start("redis-1", &follows)?, start("redis-2", &follows)?];
+    let primary = server(library, 0, &AT_ONCE)?;
+    let address = format!("127.0.0.1 {}", primary.port);
+    let follows = [&AT_ONCE[..], &["--replicaof", &address]].concat();
+    let nodes = vec![primary, server(library, 1, &follows)?, server(library, 2, &follows)?];
     let watchers = start_sentinels(&library.folder, nodes[0].port, nodes.len() - 1, PATIENCE)?;
     let url = sentinel_url(&watchers.iter().map(Process::port).collect::<Vec<_>>());
     Ok(Store::at(url, nodes, Shape::Sentinels { watchers, all_confirm }))
@@ -54,9 +55,8 @@ pub(crate) fn start_sentinel_set(library: &Library, all_confirm: bool) -> Result
 /// Three nodes that share the hash slots, and a replica of each. A replica takes over when it is told to, and not because a busy
 /// machine keeps its primary silent.
 pub(crate) fn start_cluster(library: &Library) -> Result<Store, String> {
-    let arguments = [&DURABLE[..], &CLUSTER_NODE, &AT_ONCE, &["--cluster-replica-no-failover", "yes"]].concat();
-    let start = |number: usize| Node::start(Program::Redis, &format!("redis-{number}"), library, &arguments);
-    let nodes = (0..6).map(start).collect::<Result<Vec<_>, _>>()?;
+    let arguments = [&CLUSTER_NODE[..], &AT_ONCE, &["--cluster-replica-no-failover", "yes"]].concat();
+    let nodes = (0..6).map(|number| server(library, number, &arguments)).collect::<Result<Vec<_>, _>>()?;
     let ports: Vec<u16> = nodes.iter().map(|node| node.port).collect();
     form_cluster(&ports)?;
     Ok(Store::at(cluster_url(&ports), nodes, Shape::Cluster))
