@@ -62,21 +62,14 @@ pub(crate) fn table(entries: &[Entry]) -> String {
          after lease  overshoot p99  loss overdue  verdict\n",
     );
     for entry in entries {
-        let figures = &entry.figures;
+        let Entry { backend, faults, kinds, stale_writes_refused: refused, figures, .. } = entry;
+        let Figures { grants, overlaps, duplicate_tokens: duplicate, backward_tokens: backward, .. } = figures;
+        let Figures { stale_writes_accepted: stale, unresolved, .. } = figures;
         let millis = |value: Option<u64>| value.map_or_else(|| "-".to_owned(), |value| format!("{value} ms"));
         let _ = writeln!(
             text,
-            "{:18} {:6} {:5} {:7} {:8} {:9} {:8} {:5} {:7} {:10} {:>12} {:>12} {:>14} {:>13}  {}",
-            entry.backend,
-            entry.faults,
-            entry.kinds,
-            figures.grants,
-            figures.overlaps,
-            figures.duplicate_tokens,
-            figures.backward_tokens,
-            figures.stale_writes_accepted,
-            entry.stale_writes_refused,
-            figures.unresolved,
+            "{backend:18} {faults:6} {kinds:5} {grants:7} {overlaps:8} {duplicate:9} {backward:8} {stale:5} {refused:7} \
+             {unresolved:10} {:>12} {:>12} {:>14} {:>13}  {}",
             millis(figures.takeover_p99_ms),
             millis(figures.takeover_after_lease_p99_ms),
             millis(figures.wait_overshoot_p99_ms),

@@ -24,8 +24,7 @@ pub(crate) fn every_key(
 ) -> Result<Vec<String>, String> {
     let history = History::read(folder).map_err(|error| error.to_string())?;
     let keys: BTreeSet<&String> = history.lines.iter().filter_map(|line| called(&line.record.event)).collect();
-    let recorder = Recorder::new(Log::open(folder, RUNNER).map_err(|error| error.to_string())?);
-    let recorder = &recorder;
+    let recorder = &Recorder::new(Log::open(folder, RUNNER).map_err(|error| error.to_string())?);
     let all = keys.into_iter().map(|key| async move {
         let (task, op) = (locks.of_task(), recorder.begin(0));
         let wish = Wish { key, ttl, wait: PATIENCE, cancelled_after: None, session: None };
