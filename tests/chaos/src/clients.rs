@@ -55,8 +55,8 @@ impl Clients {
             Ok(Mutex::new(Slot { number: 0, process: None, shim }))
         };
         let slots = (0..PROCESSES).map(slot).collect::<Result<Vec<_>, String>>()?;
-        let (setup, ttl_ms, folder) = (setup.name.to_owned(), setup.ttl_ms, library.folder.clone());
-        let orders = Orders { setup, url: String::new(), client: 0, seed, resource: resource.port, folder, ttl_ms };
+        let (setup, ttl, folder) = (setup.name.to_owned(), setup.ttl, library.folder.clone());
+        let orders = Orders { setup, url: String::new(), client: 0, seed, resource: resource.port, folder, ttl };
         let (urls, next) = (store.urls.clone(), AtomicU32::new(1));
         let clients = Self { orders, urls, resource, next, slots, failures: Mutex::default() };
         (0..clients.count()).try_for_each(|slot| clients.spawn(slot))?;

@@ -141,7 +141,7 @@ fn one(setup: &Setup, limit: Duration, folder: &Path) -> Result<Found, String> {
     setup.repair(&store.direct, &runtime)?;
     let connect = || runtime.block_on(setup.connect(&store.direct)).map_err(|error| error.to_string());
     // Waits for what another locker holds go to the store, and those for one's own holder do not.
-    let (locks, holders, ttl) = (connect()?, connect()?, setup.ttl());
+    let (locks, holders, ttl) = (connect()?, connect()?, setup.ttl);
     let takes = |part, keys, limit| runtime.block_on(use_once(&locks, ttl, (part, keys, limit)));
     let waits = |times, after| runtime.block_on(give_up((&locks, ttl), &holders, (times, after, limit / 4)));
     takes("warm", KEYS / WARM_UP, limit / 4)?;

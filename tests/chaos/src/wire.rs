@@ -1,6 +1,7 @@
 //! What clients and the runner say to each other: lines of JSON, a request and its reply.
 
 use std::path::PathBuf;
+use std::time::Duration;
 
 use leasehold_chaos::register::Answer;
 use serde::{Deserialize, Serialize};
@@ -18,7 +19,7 @@ pub(crate) struct Orders {
     pub(crate) resource: u16,
     /// Where the history goes.
     pub(crate) folder: PathBuf,
-    pub(crate) ttl_ms: u64,
+    pub(crate) ttl: Duration,
 }
 
 /// What a client asks of the runner.

@@ -88,8 +88,7 @@ impl Task {
     fn key(&mut self, kind: &str) -> (String, Duration) {
         let number = self.random.random_range(0..3);
         let time = if number == 0 && self.random.random_bool(0.5) {
-            let ttl = self.orders.ttl_ms * 1000;
-            Duration::from_micros(self.random.random_range(ttl / 5..ttl * 2))
+            self.random.random_range(self.orders.ttl / 5..self.orders.ttl * 2)
         } else {
             self.moment()
         };
@@ -109,7 +108,7 @@ impl Task {
         let cancelled = self.random.random_bool(0.04).then(|| self.random.random_range(0..20_000));
         Wish {
             key,
-            ttl: Duration::from_millis(self.orders.ttl_ms),
+            ttl: self.orders.ttl,
             wait: Duration::from_millis(wait),
             cancelled_after: cancelled.map(Duration::from_micros),
             session: self.session(),
@@ -145,7 +144,7 @@ impl Task {
 
     /// Waits for the key that everybody waits for, for longer than several leases, and gives it on at once.
     async fn relay(&mut self) {
-        let wait = Duration::from_millis(self.orders.ttl_ms * 4);
+        let wait = self.orders.ttl * 4;
         let (wish, time) = (Wish { wait, ..self.wish("relay") }, self.moment());
         if let Some(held) = self.hold(&wish, time).await {
             self.finish(held).await;
@@ -197,7 +196,7 @@ impl Task {
     async fn share(&mut self) {
         let (wish, time) = (self.wish("shared"), self.moment() * 3);
         // Writers come to their turn, and stay long enough for readers to come meanwhile.
-        let (long_wait, long) = (Wish { wait: Duration::from_millis(self.orders.ttl_ms * 2), ..wish }, time * 5);
+        let (long_wait, long) = (Wish { wait: self.orders.ttl * 2, ..wish }, time * 5);
         let reader = match self.random.random_range(0..10) {
             0..5 => wish.read(&self.locks, self.begin()).await,
             5..8 => {
@@ -244,10 +243,9 @@ impl Task {
 
     /// Leaves a lock to another process, or goes on with the lock of another.
     async fn pass_on(&mut self) {
-        let ttl = Duration::from_millis(self.orders.ttl_ms);
         let taken = self.resource.ask(&Request::Take { client: self.orders.client }).await;
         if let Some(Reply::Taken { text }) = taken {
-            let Ok(mut held) = attach(&text, &self.locks, self.begin(), ttl).await else { return };
+            let Ok(mut held) = attach(&text, &self.locks, self.begin(), self.orders.ttl).await else { return };
             self.resource.prove(ATTACHED).await;
             let time = self.moment();
             if held.work(time).await {
@@ -272,7 +270,7 @@ impl Task {
         }
         for key in ["runtime/0", "mutex/0"] {
             let (op, locks) = (self.begin(), self.locks.clone());
-            let options = LockOptions::new().ttl(Duration::from_millis(self.orders.ttl_ms));
+            let options = LockOptions::new().ttl(self.orders.ttl);
             op.called(key, Mode::Exclusive, (None, self.session(), false));
             waiting.push(op);
             let key = LockKey::new(key).expect("a valid key");

@@ -22,7 +22,7 @@ pub(super) fn inflict(scene: &Scene<'_>, planned: &Planned) -> u64 {
     let nodes = scene.out_of_reach(planned);
     if planned.fault == Fault::LateThenSilent {
         let links: Vec<&Proxy> = nodes.iter().map(|node| &node.links[choice % LINKS]).collect();
-        return late_then_silent(&links, scene.setup.ttl());
+        return late_then_silent(&links, scene.setup.ttl);
     }
     let links = nodes.iter().flat_map(|node| node.links.iter().enumerate());
     let chosen = |number: usize| choice % (LINKS + 1) == LINKS || choice % (LINKS + 1) == number;

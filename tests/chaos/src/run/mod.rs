@@ -97,7 +97,7 @@ fn play(setup: &'static Setup, plan: &Plan, folder: &Path) -> Result<Outcome, St
     let mut failures = nemesis.broken.into_inner().unwrap_or_else(PoisonError::into_inner);
     let proofs = nemesis.proofs.into_inner().unwrap_or_else(PoisonError::into_inner);
     failures.extend(stopped);
-    failures.extend(probe::every_key(&runtime, (&operator, setup.ttl()), folder)?);
+    failures.extend(probe::every_key(&runtime, (&operator, setup.ttl), folder)?);
     runtime.block_on(operator.close());
     // As a client sees it, and not the operator, who may have another way to the store.
     let client = connect(&store.urls[0])?;

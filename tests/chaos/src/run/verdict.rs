@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::path::Path;
+use std::time::Duration;
 
 use leasehold_chaos::checker::{Limits, Terms, check};
 use leasehold_chaos::history::History;
@@ -15,7 +16,8 @@ use crate::setups::Setup;
 
 /// A busy machine makes single things late, so only what is typical is judged: a lock that frees a key when its lease ends,
 /// and not when it is given back, or answers a second after a limit, does so each time.
-fn limits(ttl_ms: u64) -> Limits {
+fn limits(ttl: Duration) -> Limits {
+    let ttl_ms = u64::try_from(ttl.as_millis()).unwrap_or(u64::MAX);
     Limits { wait_overshoot_ms: Some(500), hand_over_ms: Some(ttl_ms / 3), stalled_ms: Some(4 * ttl_ms) }
 }
 
@@ -34,7 +36,7 @@ pub(super) struct Outcome {
 
 pub(super) fn of(setup: &Setup, plan: &Plan, folder: &Path, outcome: Outcome) -> Result<Entry, String> {
     let history = History::read(folder).map_err(|error| error.to_string())?;
-    let terms = Terms { allowances: &setup.allowances(), limits: limits(setup.ttl_ms) };
+    let terms = Terms { allowances: &setup.allowances(), limits: limits(setup.ttl) };
     let verdict = check(&history, &terms);
     let state = outcome.resource.state();
     let mut failures = outcome.failures;

@@ -100,7 +100,7 @@ pub(crate) static ALL: [Setup; 17] = [
         in_words: "Three members of etcd; readers and writers. The way to one member is broken, or to all of them.",
         start: |library, _| stores::start_etcd(library),
         // The shortest lease.
-        ttl_ms: 2000,
+        ttl: Duration::from_secs(2),
         deck: &[
             ON_THE_WAY,
             &[
@@ -174,7 +174,7 @@ const fn sentinel_set(name: &'static str, kind: Kind) -> Setup {
         name,
         start: |library, _| stores::start_sentinel_set(library, false),
         // Another primary takes over before a lease of the old one ends.
-        ttl_ms: 4000,
+        ttl: Duration::from_secs(4),
         deck: &[&[Fault::FailOver, Fault::FallBehind, Fault::StopServer, Fault::RestartServer, Fault::KillConnections]],
         exempt: OF_A_SENTINEL_SET,
         stays: on_servers(3),

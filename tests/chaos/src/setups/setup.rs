@@ -30,8 +30,8 @@ pub(crate) struct Setup {
     pub(crate) start: fn(&Library, &Kind) -> Result<Store, String>,
     /// Connects a client.
     pub(super) connect: Connect,
-    /// The lease of every lock, in milliseconds.
-    pub(crate) ttl_ms: u64,
+    /// The lease of every lock.
+    pub(crate) ttl: Duration,
     /// What is done to its servers, to the way to them, and to its keys.
     pub(super) deck: &'static [&'static [Fault]],
     /// Two faults of which a run has one: the README says that the backend does not bear both.
@@ -93,17 +93,12 @@ impl Setup {
             kind,
             start: |_, _| Ok(nowhere()),
             connect: kind.connect,
-            ttl_ms: 1500,
+            ttl: Duration::from_millis(1500),
             deck: &[],
             either: None,
             exempt: &[],
             stays: Stays { entries: 1, more_of_readers: 0, bytes: 200 },
         }
-    }
-
-    /// The lease of every lock.
-    pub(crate) fn ttl(&self) -> Duration {
-        Duration::from_millis(self.ttl_ms)
     }
 
     /// Connects a client, and tries again for a while where the store cannot be reached.
