@@ -9,7 +9,7 @@ use tokio::runtime::Runtime;
 
 use crate::fault::Fault;
 use crate::locks::Locks;
-use crate::stores::{Library, Store, nowhere};
+use crate::stores::{Library, Shape, Store};
 use crate::waiting::within;
 
 /// How long a store that is under a fault may take to accept a client.
@@ -91,7 +91,7 @@ impl Setup {
             name: kind.name,
             in_words: "",
             kind,
-            start: |_, _| Ok(nowhere()),
+            start: |_, _| Ok(Store::at(String::new(), Vec::new(), Shape::Plain)),
             connect: kind.connect,
             ttl: Duration::from_millis(1500),
             deck: &[],

@@ -16,4 +16,4 @@ pub(crate) use self::servers::{start_mariadb, start_mariadb_pair, start_postgres
 pub(crate) use self::session::{Session, sql};
 pub(crate) use self::shim::{ALL_WRITES, Library, Number, Shim, WRITES_AT_A_PLACE, set_for};
 pub(crate) use self::size::size;
-pub(crate) use self::store::{LOCKS, Shape, Store, nowhere, start_file};
+pub(crate) use self::store::{LOCKS, Shape, Store, start_file};

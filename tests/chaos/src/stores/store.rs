@@ -45,14 +45,9 @@ pub(crate) enum Shape {
 
 impl Store {
     /// Servers that all clients reach at one address.
-    pub(super) fn at(url: String, nodes: Vec<Node>, shape: Shape) -> Self {
+    pub(crate) fn at(url: String, nodes: Vec<Node>, shape: Shape) -> Self {
         Self { nodes, direct: url.clone(), urls: vec![url], shape }
     }
-}
-
-/// A store without servers, for clients that need none.
-pub(crate) fn nowhere() -> Store {
-    Store::at(String::new(), Vec::new(), Shape::Plain)
 }
 
 /// The directory of the locks below the folder of a run.
