@@ -50,12 +50,9 @@ impl Plan {
 }
 
 fn soak(word: &str) -> Result<Duration, String> {
-    let (count, seconds) = match word.split_at_checked(word.len().saturating_sub(1)) {
-        Some((count, "s")) => (count, 1),
-        Some((count, "m")) => (count, 60),
-        Some((count, "h")) => (count, 3600),
-        _ => return Err("this is no duration, such as 30m".to_owned()),
-    };
+    let units = [("s", 1), ("m", 60), ("h", 3600)];
+    let in_unit = units.into_iter().find_map(|(unit, seconds)| Some((word.strip_suffix(unit)?, seconds)));
+    let (count, seconds) = in_unit.ok_or("this is no duration, such as 30m")?;
     let seconds = count.parse::<u64>().map_err(|error| error.to_string())?.saturating_mul(seconds);
     let wrong = || format!("it takes from 1 to {LONGEST_SOAK} seconds");
     (1..=LONGEST_SOAK).contains(&seconds).then(|| Duration::from_secs(seconds)).ok_or_else(wrong)

@@ -46,35 +46,25 @@ const SETTLES: Duration = Duration::from_secs(4);
 const GIVEN_UP_AFTER: Duration = Duration::from_millis(2);
 const FIRST_GIVEN_UP_AFTER: Duration = Duration::from_millis(300);
 
-/// What is counted, and how much more of it there may be.
-struct Measure {
-    in_words: &'static str,
-    /// However little was done: pools and buffers grow once.
-    at_once: u64,
-    /// Of a connection, or of a statement that is prepared on one: what a client keeps of it.
-    of_a_session: u64,
-    /// Of a key that was used, or of a wait that was given up: whatever is kept of each is larger than this.
-    of_each: u64,
+/// What is counted, and how much more of it there may be after so many keys or waits, of each of which this stays. Pools and buffers
+/// grow once, however little was done.
+fn measures(times: u64, sessions: u64, stays: Stays) -> [(&'static str, u64); 7] {
+    let Stays { entries, more_of_readers, bytes } = stays;
+    [
+        // Whatever is kept of a key or a wait is larger than a byte; and a client keeps something of a session, or of a statement.
+        ("heap of the client, bytes", (64 << 10) + times + sessions * (32 << 10)),
+        // Once, on a busy machine, much was under way at a time; and an allocator leaves holes.
+        ("memory of the client, bytes", (16 << 20) + times * 16),
+        ("descriptors of the client", 8),
+        ("tasks of the client", 8),
+        // Keys, rows and files, on all servers; and what these have for them.
+        ("entries of the store", 64 + times * entries + times / READ * more_of_readers),
+        ("data of the store, bytes", (8 << 20) + times * bytes),
+        // Connections, channels, prepared statements, scripts.
+        ("sessions of the store", 1000),
+    ]
 }
 
-const fn measure(in_words: &'static str, at_once: u64) -> Measure {
-    Measure { in_words, at_once, of_a_session: 0, of_each: 0 }
-}
-
-const MEASURES: [Measure; 7] = [
-    Measure { of_a_session: 32 << 10, of_each: 1, ..measure("heap of the client, bytes", 64 << 10) },
-    // Once, on a busy machine, much was under way at a time; and an allocator leaves holes.
-    Measure { of_each: 16, ..measure("memory of the client, bytes", 16 << 20) },
-    measure("descriptors of the client", 8),
-    measure("tasks of the client", 8),
-    // Keys, rows and files, on all servers; and what these have for them.
-    measure("entries of the store", 64),
-    measure("data of the store, bytes", 8 << 20),
-    // Connections, channels, prepared statements, scripts.
-    measure("sessions of the store", 1000),
-];
-const ENTRIES: usize = 4;
-const DATA: usize = 5;
 const SESSIONS: usize = 6;
 
 /// More connections and statements are no pool that is filled later than others.
@@ -95,18 +85,12 @@ struct Found {
 }
 
 impl Found {
-    /// Notes what has grown with so many keys, of which this stays, or with so many waits; and what of that is more than may be.
-    fn judge(&mut self, what: &str, times: u64, [before, after]: [Counts; 2], stays: Option<Stays>) {
+    /// Notes what has grown with so many keys or waits, of each of which this stays; and what of that is more than may be.
+    fn judge(&mut self, what: &str, times: u64, [before, after]: [Counts; 2], stays: Stays) {
         let sessions = after[SESSIONS].saturating_sub(before[SESSIONS]).min(MOST_SESSIONS);
-        for (at, measure) in MEASURES.iter().enumerate() {
-            let of_work = match (at, stays) {
-                (ENTRIES, Some(stays)) => times * stays.entries + times / READ * stays.more_of_readers,
-                (DATA, Some(stays)) => times * stays.bytes,
-                _ => times * measure.of_each,
-            };
-            let most = of_work + measure.at_once + sessions * measure.of_a_session;
+        for (at, (measure, most)) in measures(times, sessions, stays).into_iter().enumerate() {
             let (before, after) = (before[at], after[at]);
-            let line = format!("{:26} {before:>11} > {after:>11} with {times:>7} {what}", measure.in_words);
+            let line = format!("{measure:26} {before:>11} > {after:>11} with {times:>7} {what}");
             if after > before + most {
                 self.failures.push(format!("{line}; {most} more are the most"));
             }
@@ -156,8 +140,8 @@ fn one(setup: &Setup, limit: Duration, folder: &Path) -> Result<Found, String> {
         holders.close().await;
     });
     let mut found = Found { backend: setup.name.to_owned(), keys, cancelled, ..Found::default() };
-    found.judge("keys", keys, [warm, used], Some(setup.stays));
-    found.judge("waits", cancelled, [used, gave_up], None);
+    found.judge("keys", keys, [warm, used], setup.stays);
+    found.judge("waits", cancelled, [used, gave_up], Stays::default());
     Ok(found)
 }
 
@@ -252,6 +236,8 @@ mod tests {
 
     const HEAP: usize = 0;
     const TASKS: usize = 3;
+    const ENTRIES: usize = 4;
+    const DATA: usize = 5;
 
     #[test]
     fn what_is_kept_of_each_key_or_wait_is_a_leak_and_what_grows_once_or_becomes_less_is_none() {
@@ -273,13 +259,13 @@ mod tests {
             let counts = |count| std::array::from_fn(|at| if at == measure { count } else { 0 });
             let mut found = Found::default();
             let grown = [counts(before), counts(before.saturating_add_signed(more))];
-            found.judge(what, times, grown, (what == "keys").then_some(stays));
+            found.judge(what, times, grown, if what == "keys" { stays } else { Stays::default() });
             assert_eq!(found.failures.len(), usize::from(leaks), "{found:?}");
         }
         // A connection that is opened late may take memory.
         let (before, after) = ([0; 7], [400_000, 0, 0, 0, 0, 0, 20]);
         let mut found = Found::default();
-        found.judge("keys", 200_000, [before, after], Some(stays));
+        found.judge("keys", 200_000, [before, after], stays);
         assert_eq!(found.failures, [""; 0]);
     }
 }

@@ -42,7 +42,7 @@ pub(super) fn replace(scene: &Scene<'_>, node: &Node, lasts: Duration) -> Result
     let asks = |words: &[&str]| until(words[1], || control(&others, words).ok()).map(drop);
     asks(&["member", "remove", &before])?;
     asks(&["member", "add", &name(node.port), &format!("--peer-urls={way}")])?;
-    node.revive_with(&[JOINS.to_owned()])?;
+    node.revive(&[JOINS.to_owned()])?;
     all_are_healthy(nodes)?;
     Ok(u64::from(id(&others, node.port)? != before))
 }

@@ -67,7 +67,7 @@ pub(super) fn kill_and_revive(hit: &[&Node], lasts: Duration) -> Result<u64, Str
         node.process().kill();
     }
     thread::sleep(lasts / 2);
-    hit.iter().try_for_each(|node| node.revive())?;
+    hit.iter().try_for_each(|node| node.revive(&[]))?;
     Ok(u64::from(hit.iter().zip(before).all(|(node, before)| node.process().pid() != before)))
 }
 

@@ -96,7 +96,7 @@ fn restart(node: &Node, planned: &Planned, keeps_data: Option<&[String]>) -> Res
         node.forget()?;
     }
     thread::sleep(planned.lasts / 2);
-    node.revive_with(keeps_data.unwrap_or_default())?;
+    node.revive(keeps_data.unwrap_or_default())?;
     // The node of a Cluster refuses while it looks for the others.
     let answer = || Some(node.ask(&["GET", MARKER])).filter(|answer| !matches!(answer, Answer::Refused(_)));
     let told = || within(Duration::from_secs(5), Duration::from_millis(10), answer);
@@ -182,6 +182,6 @@ fn memory_full(node: &Node, lasts: Duration) -> u64 {
 fn disk_full(node: &Node, lasts: Duration) -> Result<u64, String> {
     let refused = set_for(lasts, from_ref(shim(node)?), (Number::Full, ALL_WRITES), Number::Refused);
     node.process().kill();
-    node.revive()?;
+    node.revive(&[])?;
     Ok(refused)
 }

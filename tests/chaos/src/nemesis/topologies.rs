@@ -57,7 +57,7 @@ pub(super) fn fall_behind(scene: &Scene<'_>, lasts: Duration) -> Result<u64, Str
     }
     let received = replicas.iter().map(|replica| has(replica)).max().unwrap_or(0);
     agree(|| replicas.iter().any(|replica| replica.is_primary()))?;
-    primary.revive_with(&role)?;
+    primary.revive(&role)?;
     one_is_primary(nodes)?;
     Ok(written.saturating_sub(received))
 }
@@ -91,7 +91,7 @@ pub(super) fn cluster_fail_over(scene: &Scene<'_>, planned: &Planned) -> Result<
     let told = new.ask(&["CLUSTER", "FAILOVER", "TAKEOVER"]);
     if killed {
         thread::sleep(planned.lasts / 2);
-        old.revive()?;
+        old.revive(&[])?;
     }
     // The primary of before takes writes, which are lost, until it is told.
     agree(|| new.is_primary() && follows(old, new)).map_err(|why| format!("{told:?}: {why}"))?;

@@ -43,7 +43,7 @@ pub(crate) struct Setup {
 }
 
 /// What stays behind of a key that was used once, as the README of the backend says: on all servers together.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Default)]
 pub(crate) struct Stays {
     pub(crate) entries: u64,
     /// How many entries more where readers held the key.

@@ -83,15 +83,10 @@ impl Node {
         self.process.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Starts it again on the data that are there.
-    pub(crate) fn revive(&self) -> Result<(), String> {
-        self.revive_with(&[])
-    }
-
-    /// The same with these arguments beside its own.
-    pub(crate) fn revive_with(&self, arguments: &[String]) -> Result<(), String> {
+    /// Starts it again on the data that are there, with these arguments behind its own.
+    pub(crate) fn revive(&self, more: &[String]) -> Result<(), String> {
         let launch = self.process().launch();
-        *self.process() = launch.start(arguments)?;
+        *self.process() = launch.start(more)?;
         Ok(())
     }
 
