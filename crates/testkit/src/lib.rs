@@ -57,7 +57,7 @@ pub use crate::store::Store;
 pub use crate::together::{claim_each_for_two, crowd, crowd_of_both, readers_life, whole_life};
 #[cfg(feature = "harness")]
 pub use crate::waiting::eventually;
-pub use crate::waiting::{Deadline, PATIENCE, eventually_some};
+pub use crate::waiting::{Deadline, PATIENCE, eventually_some, within};
 #[cfg(feature = "harness")]
 #[doc(hidden)]
 pub use inventory;

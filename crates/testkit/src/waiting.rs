@@ -38,14 +38,20 @@ pub async fn eventually(what: &str, is_so: impl AsyncFn() -> bool) {
 
 /// Asks every 10 ms until `ask` answers, on this thread: [`eventually`] for a test without a runtime.
 #[track_caller]
+pub fn eventually_some<T>(what: &str, ask: impl FnMut() -> Option<T>) -> T {
+    let Some(answer) = within(PATIENCE, Duration::from_millis(10), ask) else { panic!("not within a minute: {what}") };
+    answer
+}
+
+/// Asks, and after each such pause again, on this thread, until `ask` answers. `None`: it did not within this time.
 #[allow(clippy::disallowed_methods, reason = "it polls with a deadline")]
-pub fn eventually_some<T>(what: &str, mut ask: impl FnMut() -> Option<T>) -> T {
-    let deadline = Deadline::after(PATIENCE);
+pub fn within<T>(patience: Duration, pause: Duration, mut ask: impl FnMut() -> Option<T>) -> Option<T> {
+    let deadline = Deadline::after(patience);
     loop {
-        if let Some(answer) = ask() {
+        let answer = ask();
+        if answer.is_some() || deadline.is_over() {
             return answer;
         }
-        assert!(!deadline.is_over(), "not within a minute: {what}");
-        std::thread::sleep(Duration::from_millis(10));
+        std::thread::sleep(pause);
     }
 }

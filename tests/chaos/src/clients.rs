@@ -8,14 +8,13 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use leasehold_testkit::KilledOnDrop;
+use leasehold_testkit::{KilledOnDrop, within};
 use rustix::process::{Pid, Signal, kill_process};
 
 use crate::client::CLOCK_MOVED;
 use crate::resource::Resource;
 use crate::setups::Setup;
 use crate::stores::{Library, Shim, Store};
-use crate::waiting::within;
 use crate::wire::Orders;
 
 /// How long clients have to end what they do.
@@ -123,7 +122,7 @@ impl Clients {
     }
 
     pub(crate) fn signal(&self, at: usize, signal: Signal) -> Result<(), String> {
-        let id = self.lock(at).process.as_ref().and_then(|process| Pid::from_raw(i32::try_from(process.id()).ok()?));
+        let id = self.lock(at).process.as_ref().map(|process| Pid::from_child(process));
         kill_process(id.ok_or("there is no process")?, signal).map_err(|error| error.to_string())
     }
 

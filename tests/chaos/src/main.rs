@@ -19,7 +19,6 @@ mod run;
 mod setups;
 mod soak;
 mod stores;
-mod waiting;
 mod wire;
 
 use std::process::ExitCode;

@@ -4,7 +4,7 @@ use std::fs;
 use std::thread;
 use std::time::Duration;
 
-use leasehold_testkit::Deadline;
+use leasehold_testkit::{Deadline, within};
 use rustix::process::Signal;
 
 use super::holders::holds;
@@ -12,7 +12,6 @@ use super::scene::Scene;
 use super::schedule::Planned;
 use crate::fault::Fault;
 use crate::stores::{Number, Shim, WRITES_AT_A_PLACE, set_for};
-use crate::waiting::within;
 
 /// How far the wall clock of a client jumps, in milliseconds.
 const HOUR: i64 = 3_600_000;

@@ -19,11 +19,11 @@ use std::time::{Duration, Instant};
 
 use leasehold_chaos::history::{Event, Log, Phase, Target, now};
 use leasehold_core::LockKey;
+use leasehold_testkit::within;
 
 use self::scene::key;
 use crate::fault::{Fault, Hits};
 use crate::stores::LOCKS;
-use crate::waiting::within;
 
 pub(crate) use self::scene::Scene;
 pub(crate) use self::schedule::{Planned, draw};

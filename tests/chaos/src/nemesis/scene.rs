@@ -4,13 +4,13 @@ use std::thread;
 use std::time::Duration;
 
 use leasehold_core::Admin;
+use leasehold_testkit::within;
 use tokio::runtime::Runtime;
 
 use super::schedule::Planned;
 use crate::clients::Clients;
 use crate::setups::Setup;
 use crate::stores::{Node, Shape, Store};
-use crate::waiting::within;
 
 /// The keys that are released by force, and whose slots move: often the one that is held for long.
 const KEYS: [&str; 2] = ["mutex/0", "register/0"];

@@ -8,13 +8,13 @@ use std::time::Duration;
 
 use leasehold_core::Clock;
 use leasehold_testkit::launch::resp::Answer;
+use leasehold_testkit::within;
 
 use super::scene::{Scene, kill_and_revive};
 use super::schedule::Planned;
 use super::{databases, etcd, topologies};
 use crate::fault::Fault;
 use crate::stores::{ALL_WRITES, Node, Number, Program, Session, Shim, set_for};
-use crate::waiting::within;
 
 /// An entry of no lock, by which a server that kept its data is told from one that did not.
 const MARKER: &str = "chaos marker";

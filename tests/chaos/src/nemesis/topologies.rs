@@ -7,11 +7,11 @@ use std::time::Duration;
 use leasehold_testkit::launch::Process;
 use leasehold_testkit::launch::mariadb::follow;
 use leasehold_testkit::launch::resp::{Answer, ask};
+use leasehold_testkit::within;
 
 use super::scene::{PATIENCE, Scene, key, until};
 use super::schedule::Planned;
 use crate::stores::{Node, Shape, sql};
-use crate::waiting::within;
 
 /// Has Sentinels make another server primary. The canary is the primary that they name.
 pub(super) fn fail_over(scene: &Scene<'_>) -> Result<u64, String> {

@@ -5,12 +5,12 @@ use std::time::Duration;
 use leasehold_chaos::checker::{Allowance, Rule};
 use leasehold_core::{Connect, Health, Kind, Result as Locked, Target, Wait, connect_within};
 use leasehold_redis_reentrant::RedisReentrant;
+use leasehold_testkit::within;
 use tokio::runtime::Runtime;
 
 use crate::fault::Fault;
 use crate::locks::Locks;
 use crate::stores::{Library, Shape, Store};
-use crate::waiting::within;
 
 /// How long a store that is under a fault may take to accept a client.
 const CONNECTS_WITHIN: Wait = Wait::UpTo(Duration::from_secs(30));
