@@ -21,10 +21,11 @@ enum Change {
 }
 
 /// How a holder ended.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 enum By {
     Release,
     Drop,
+    #[default]
     Other,
 }
 
@@ -46,7 +47,7 @@ pub(super) fn check(
     let mut points: Vec<Point<'_>> = ops.iter().flat_map(|op| points(op, hits)).collect();
     points.sort_by_key(|point| (point.key, point.at, point.change));
     for points in points.chunk_by(|one, other| one.key == other.key) {
-        let mut key = Key { holders: 0, asking: 0, asked_since: 0, gap: Gap::at(By::Other, false) };
+        let mut key = Key::default();
         for point in points {
             key.pass(point, hits, times);
             let stalled = stalled_ms.is_some_and(|limit| key.gap.calm > nanos(limit));
@@ -61,6 +62,7 @@ pub(super) fn check(
 }
 
 /// A stretch of time in which nobody is known to hold a key.
+#[derive(Default)]
 struct Gap {
     by: By,
     /// Somebody was waiting when it began.
@@ -72,12 +74,7 @@ struct Gap {
     told: bool,
 }
 
-impl Gap {
-    fn at(by: By, awaited: bool) -> Self {
-        Self { by, awaited, asked: None, calm: 0, told: false }
-    }
-}
-
+#[derive(Default)]
 struct Key {
     holders: u32,
     asking: u32,
@@ -113,7 +110,7 @@ impl Key {
             Change::Freed(by) => {
                 self.holders -= 1;
                 if self.holders == 0 {
-                    self.gap = Gap::at(by, self.asking > 0);
+                    self.gap = Gap { by, awaited: self.asking > 0, ..Gap::default() };
                 }
             }
         }
