@@ -86,19 +86,17 @@ impl Policy {
 
     /// Refuses a key that no line allows.
     pub(crate) fn check(&self, names: &Names, key: &str) -> Result<(), Refusal> {
-        self.check_all(names, key, |key| format!("the key {key:?}"))
+        self.check_all(names, key, || format!("the key {key:?}"))
     }
 
     /// Refuses a list of keys that begin so, unless one line allows all of them.
     pub(crate) fn check_list(&self, names: &Names, prefix: &str) -> Result<(), Refusal> {
-        self.check_all(names, prefix, |prefix| {
-            format!("all keys that begin with {prefix:?}; list a prefix that it allows")
-        })
+        self.check_all(names, prefix, || format!("all keys that begin with {prefix:?}; list a prefix that it allows"))
     }
 
-    fn check_all(&self, names: &Names, prefix: &str, what: impl Fn(&str) -> String) -> Result<(), Refusal> {
+    fn check_all(&self, names: &Names, prefix: &str, what: impl Fn() -> String) -> Result<(), Refusal> {
         let allowed = self.of(names).any(|rule| prefix.starts_with(&rule.prefix));
-        let refused = || Refusal::refused(format!("the agent's policy does not allow {}", what(prefix)));
+        let refused = || Refusal::refused(format!("the agent's policy does not allow {}", what()));
         allowed.then_some(()).ok_or_else(refused)
     }
 
@@ -137,13 +135,12 @@ fn rule(line: &str) -> Result<Rule, String> {
     };
     let mut rule = Rule { who, prefix, keys: None, connections: None };
     for field in fields {
-        let limit = match field.split_once('=') {
-            Some(("keys", _)) => &mut rule.keys,
-            Some(("connections", _)) => &mut rule.connections,
+        let (limit, number) = match field.split_once('=') {
+            Some(("keys", number)) => (&mut rule.keys, number),
+            Some(("connections", number)) => (&mut rule.connections, number),
             _ => return Err(format!("{field:?} is neither keys=N nor connections=N")),
         };
-        let number = field.split_once('=').and_then(|(_, number)| number.parse().ok());
-        *limit = Some(number.ok_or_else(|| format!("{field:?} has no number"))?);
+        *limit = Some(number.parse().map_err(|_| format!("{field:?} has no number"))?);
     }
     Ok(rule)
 }

@@ -230,7 +230,6 @@ pub(crate) enum Answer<'a> {
     Leasehold(u32),
     /// Others hold what is asked for.
     Waiting {
-        /// Who they are.
         holders: Vec<HolderFields<'a>>,
         /// How many wait in the store, where it keeps a queue.
         waiters: Option<u64>,
@@ -252,7 +251,6 @@ pub(crate) enum Answer<'a> {
     Wanted(bool),
     /// The store does not renew the lease.
     Losing {
-        /// Why.
         reason: &'a str,
         /// When it is lost.
         until: Option<f64>,
@@ -269,11 +267,8 @@ pub(crate) enum Answer<'a> {
     /// Nothing is granted.
     #[serde(untagged)]
     Error {
-        /// The kind of error.
         error: &'a str,
-        /// What is wrong, for people.
         message: &'a str,
-        /// Whether the same request may succeed later.
         retry: bool,
     },
 }
