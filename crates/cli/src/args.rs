@@ -49,9 +49,9 @@ impl Cli {
         })?;
         let cli = Self::from_arg_matches(&matches).map_err(|refused| refused.format(&mut program))?;
         if let Command::Run(run) = &cli.command
-            && let Some(why) = run.contradiction()
+            && run.max_hold.zip(run.min_hold).is_some_and(|(most, least)| least > most)
         {
-            return Err(program.error(ErrorKind::ArgumentConflict, why));
+            return Err(program.error(ErrorKind::ArgumentConflict, "--min-hold is longer than --max-hold"));
         }
         // "Nothing is held" would be told of another store than was meant. A key may look like a URL where the store is named.
         let is_named = matches.value_source("backend") == Some(ValueSource::CommandLine);
@@ -316,12 +316,6 @@ fn wanted() -> impl TypedValueParser<Value = Signal> {
 }
 
 impl RunArgs {
-    /// Why what was asked for cannot be done.
-    fn contradiction(&self) -> Option<&'static str> {
-        let never_both = self.max_hold.zip(self.min_hold).is_some_and(|(most, least)| least > most);
-        never_both.then_some("--min-hold is longer than --max-hold")
-    }
-
     /// How long it waits, for the lock and for a store that cannot be reached yet.
     pub(crate) fn patience(&self) -> Wait {
         let asks_once = self.once_per.is_some() && self.wait.is_none();

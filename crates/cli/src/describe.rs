@@ -126,16 +126,12 @@ fn markdown(kinds: &[Kind]) -> String {
             text,
             "| [`{0}`](crates/{1}) | {2} | {3} | {4} |",
             kind.package,
-            folder(kind),
+            // Its folder in the repository.
+            kind.package.strip_prefix("leasehold-").unwrap_or(kind.package),
             urls.join(" "),
             kind.purpose,
             declined.collect::<Vec<_>>().join(", ")
         );
     }
     text
-}
-
-/// The folder of a kind's crate, below `crates/` in the repository.
-fn folder(kind: &Kind) -> &'static str {
-    kind.package.strip_prefix("leasehold-").unwrap_or(kind.package)
 }

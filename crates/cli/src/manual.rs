@@ -8,9 +8,6 @@ use clap_mangen::roff::{Roff, bold, roman};
 
 use crate::args::EXAMPLES;
 
-/// A word, and what it means.
-type Entry = (&'static str, &'static str);
-
 /// The manual page of one command, which has been built.
 pub(crate) fn page(command: &Command) -> io::Result<Vec<u8>> {
     let (man, name) = (Man::new(command.clone()), command.get_name());
@@ -42,7 +39,7 @@ pub(crate) fn page(command: &Command) -> io::Result<Vec<u8>> {
     Ok(page)
 }
 
-const EXIT_STATUS: [Entry; 13] = [
+const EXIT_STATUS: [(&str, &str); 13] = [
     ("the command's", "run: the command ran under the lock from its beginning to its end"),
     ("0", "it is done, or all is well"),
     (
@@ -61,7 +58,7 @@ const EXIT_STATUS: [Entry; 13] = [
     ("128 + N", "signal N ended it"),
 ];
 
-const ENVIRONMENT: [Entry; 9] = [
+const ENVIRONMENT: [(&str, &str); 9] = [
     (
         "LEASEHOLD_BACKEND",
         "the URL of the store, where --backend does not name one; none: there is no default. For the command of run it is set without a password",

@@ -172,11 +172,6 @@ impl Report {
         self.plain(|| message.to_string());
     }
 
-    /// Reports a detail, with `-v` only.
-    pub(crate) fn remark(self, message: &dyn Display) {
-        self.verbose(|| message.to_string());
-    }
-
     /// Reports why the program failed, and returns the exit code.
     pub(crate) fn failed(self, failure: &Failure, codes: Codes) -> u8 {
         let (kind, exit_code) = failure.kind_and_code(codes);
@@ -201,7 +196,8 @@ impl Report {
         }
     }
 
-    fn verbose(self, text: impl FnOnce() -> String) {
+    /// Reports a detail, with `-v` only.
+    pub(crate) fn verbose(self, text: impl FnOnce() -> String) {
         if self.0 == Style::Verbose {
             put(&format!("leasehold: {}\n", text()));
         }

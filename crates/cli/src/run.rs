@@ -248,7 +248,7 @@ impl Job<'_> {
             biased;
             reason = held.lost() => self.report.warn(&format!("lost before {option} was over: {reason}")),
             signal = signals.next_that_ends() => {
-                self.report.remark(&format!("signal {} cuts {option} short", signal.as_raw()));
+                self.report.verbose(|| format!("signal {} cuts {option} short", signal.as_raw()));
             }
             () = tokio::time::sleep(left) => {}
         }

@@ -92,15 +92,9 @@ pub(crate) fn stop_ourselves() {
 
 /// The set of ignored signals, from `/proc/self/status`. Empty on systems without that file.
 fn ignored_by_inheritance() -> u64 {
-    let status = File::open("/proc/self/status").and_then(|mut file| {
-        // With room for all of it: the kernel tells no length, so that `fs::read_to_string` asks eight times.
-        let mut status = String::with_capacity(8192);
-        file.read_to_string(&mut status).map(|_| status)
-    });
-    status.ok().and_then(|status| ignored_in(&status)).unwrap_or(0)
-}
-
-fn ignored_in(status: &str) -> Option<u64> {
-    let mask = status.lines().find_map(|line| line.strip_prefix("SigIgn:"))?;
-    u64::from_str_radix(mask.trim(), 16).ok()
+    // With room for all of it: the kernel tells no length, so that `fs::read_to_string` asks eight times.
+    let mut status = String::with_capacity(8192);
+    let _ = File::open("/proc/self/status").and_then(|mut file| file.read_to_string(&mut status));
+    let mask = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
+    mask.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok()).unwrap_or(0)
 }

@@ -1,8 +1,9 @@
 use Column::{Held, Holders, Key, Label, Left, Mode, Reason, Token, Waiting};
 
 /// The columns of the table, in the order in which they are shown.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) enum Column {
+    #[default]
     Key,
     Mode,
     Holders,

@@ -24,7 +24,7 @@ pub(super) struct Table {
 }
 
 /// What the rows are sorted by.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Sort {
     pub(super) by: Column,
     pub(super) descending: bool,
@@ -33,12 +33,6 @@ pub(super) struct Sort {
 impl Sort {
     pub(super) fn sign(self) -> char {
         if self.descending { '▼' } else { '▲' }
-    }
-}
-
-impl Default for Sort {
-    fn default() -> Self {
-        Self { by: Column::Key, descending: false }
     }
 }
 
