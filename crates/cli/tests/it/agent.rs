@@ -462,19 +462,17 @@ fn grant(owner: &str) -> Value {
     json!({"key": "k", "owner": owner.repeat(32), "mode": "exclusive", "epoch": null})
 }
 
-fn claim_of(owner: &str, waits: bool) -> Value {
-    let mut claim = grant(owner);
-    (claim["ttl"], claim["waits"]) = (json!({"secs": 60, "nanos": 0}), json!(waits));
-    json!({ "try_acquire": claim })
-}
-
 fn claim(owner: &str) -> Value {
-    claim_of(owner, true)
+    let mut claim = grant(owner);
+    (claim["ttl"], claim["waits"]) = (json!({"secs": 60, "nanos": 0}), json!(true));
+    json!({ "try_acquire": claim })
 }
 
 /// An engine's last question has the owner id of those before, and does not wait.
 fn last(owner: &str) -> Value {
-    claim_of(owner, false)
+    let mut last = claim(owner);
+    last["try_acquire"]["waits"] = json!(false);
+    last
 }
 
 #[test]

@@ -14,7 +14,6 @@ mod holding;
 mod loss;
 mod pages;
 mod partition;
-mod postgres;
 mod redis;
 mod restart;
 mod secrets;

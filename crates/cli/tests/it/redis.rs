@@ -29,20 +29,15 @@ fn a_holder_that_was_stopped_past_its_lease_kills_its_command_when_it_wakes_up()
 }
 
 #[test]
-fn a_holder_whose_server_dies_loses_its_lock_on_time() {
-    let (server, place) = redis("");
+fn a_holder_whose_server_dies_loses_its_lock_on_time_and_who_comes_then_waits_until_it_is_back() {
+    let (mut server, place) = redis("");
     let mut holder = place.hold_with("--json --ttl 1s", "k");
-    drop(server);
+    server.kill();
     let lost = holder.event("lost");
     assert!(lost["reason"] == "unreachable" && lost["action"] == "term", "{lost}");
     assert!(lost["left_ms"].as_u64().unwrap() > 0, "it is told before it is lost: {lost}");
     holder.end_by_itself().is(76, &[]);
-}
 
-#[test]
-fn a_server_that_starts_within_the_wait_is_waited_for() {
-    let (mut server, place) = redis("");
-    server.kill();
     let mut runs = ["-w60s", "", "--restart"].map(|wait| {
         let mut run = place.start(&format!("run --json {wait} k{wait} -c 'echo ran; exec cat'"));
         let warning = run.event("warning").to_string();

@@ -1,7 +1,6 @@
 //! A password is in no output, whatever happens: every command that a test runs looks for the one of the tests. What is wrong with it is told.
 
 use std::fs;
-use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 
 use leasehold_testkit::{etcd, mysql, needs, postgres, redis, test};
 
@@ -61,10 +60,9 @@ fn sings_to_no_neighbour(url: &str, canary: &str) {
     }
 }
 
-/// Of each test one of its own: another gives its in a command line.
-fn another_canary() -> String {
-    static COUNT: AtomicU32 = AtomicU32::new(0);
-    format!("y3ll0w-b1rd-{}-{}", std::process::id(), COUNT.fetch_add(1, Relaxed))
+/// Of each store one of its own: another gives its in a command line.
+fn canary_of(store: &str) -> String {
+    format!("y3ll0w-b1rd-{}-{store}", std::process::id())
 }
 
 /// The store refuses what this URL says: 78, and why.
@@ -75,7 +73,7 @@ fn is_refused(url: &str, why: &str) {
 
 #[test]
 fn a_password_that_redis_takes_is_in_no_output_and_no_command_line_and_what_it_refuses_is_named() {
-    let canary = another_canary();
+    let canary = canary_of("redis");
     let servers: Option<Vec<_>> = (0..3).map(|_| redis::Server::start_blocking(&[])).collect();
     let user = ["ACL", "SETUSER", "app", "on", &format!(">{canary}"), "~*", "&*", "+@all"];
     let with_user = |server: &redis::Server| {
@@ -98,7 +96,7 @@ fn a_password_that_redis_takes_is_in_no_output_and_no_command_line_and_what_it_r
 
 #[test]
 fn a_password_that_mysql_takes_is_in_no_output_and_no_command_line_and_what_it_refuses_is_named() {
-    let canary = another_canary();
+    let canary = canary_of("mysql");
     let server = wait_for(mysql::Server::needed(&[]));
     let user = format!("CREATE USER app@'%' IDENTIFIED BY '{canary}'");
     wait_for(server.sql(&[&user, "GRANT ALL ON leasehold.* TO app@'%'"]));
@@ -118,7 +116,7 @@ fn a_password_that_mysql_takes_is_in_no_output_and_no_command_line_and_what_it_r
 #[test]
 fn a_password_that_postgres_takes_is_in_no_output_and_no_command_line_and_what_it_refuses_is_named() {
     let server = wait_for(postgres::Server::needed(&[]));
-    let canary = another_canary();
+    let canary = canary_of("postgres");
     let url = server.url_of("leasehold", &canary);
     Place::at(&url).run("migrate").is(0, &[]);
     sings_to_no_neighbour(&url, &canary);
@@ -131,7 +129,7 @@ fn a_password_that_postgres_takes_is_in_no_output_and_no_command_line_and_what_i
 
 #[test]
 fn a_password_that_etcd_takes_is_in_no_output_and_no_command_line_and_what_it_refuses_is_named() {
-    let canary = another_canary();
+    let canary = canary_of("etcd");
     let cluster = wait_for(etcd::Cluster::one(&[]));
     for command in [
         "user add root:root",

@@ -1,14 +1,16 @@
+use leasehold::postgres::tokio_postgres::{NoTls, connect};
 use leasehold_testkit::postgres::Server;
 use leasehold_testkit::{Authority, eventually_some, needs, test};
 
 use super::{doctor, five_are_told, is_cured, is_trusted_as_by_the_system};
-use crate::postgres::sql;
 use crate::support::{Place, ended, wait_for};
 
 /// A server with its schema, and a user `app` who has the rights that locks need.
 fn start() -> Server {
     let server = wait_for(Server::needed(&["fsync=on"]));
-    assert_eq!(Place::at(server.url()).code("migrate"), 0);
+    let place = Place::at(server.url());
+    place.run("run -n k true").is(78, &["leasehold migrate"]);
+    place.run("migrate").is(0, &[]).prints("the tables of postgres exist\n");
     run(
         &server,
         "CREATE ROLE app LOGIN; GRANT USAGE ON SCHEMA leasehold TO app; \
@@ -20,6 +22,15 @@ fn start() -> Server {
 
 fn as_app(server: &Server) -> String {
     server.url_of("app", "c4n4ry")
+}
+
+/// Runs a statement past everything that the program does.
+fn sql(server: &Server, statement: &str) {
+    wait_for(async {
+        let (client, connection) = connect(&server.url(), NoTls).await.unwrap();
+        tokio::spawn(connection);
+        client.batch_execute(statement).await.unwrap();
+    });
 }
 
 /// Runs statements one by one, such as a cure as it stands there.
@@ -92,10 +103,14 @@ fn each_missing_right_is_named_and_the_grant_that_gives_it_is_enough() {
 fn a_schema_and_rows_that_are_not_as_they_should_be_are_found_and_their_cures_end_them() {
     let server = start();
     let url = server.url();
+    let place = Place::at(&url);
+    assert_eq!(place.code("migrate"), 0, "once more does no harm");
+    assert!(place.is_free("k"));
+    place.run("gc").is(0, &[]).prints("0 idle rows deleted\n");
     let cure = |cure: &str| {
         assert!(!cure.contains("PRIMARY KEY") || cure.ends_with("(name, owner)"), "{cure}");
         match cure.strip_prefix("leasehold ") {
-            Some(command) => assert_eq!(Place::at(&url).code(command), 0, "{cure}"),
+            Some(command) => assert_eq!(place.code(command), 0, "{cure}"),
             None => run(&server, cure),
         }
     };
