@@ -124,7 +124,7 @@ impl Connection {
 }
 
 #[test]
-fn clients_that_never_read_write_without_end_or_say_what_makes_no_sense_hold_up_nobody() {
+fn clients_that_never_read_or_write_without_end_hold_up_nobody() {
     let place = Place::file();
     let agent = Agent::start(&place, "");
     let stream = agent.asks(&json!({"lock": "deaf"})).0.into_inner();
@@ -135,12 +135,10 @@ fn clients_that_never_read_write_without_end_or_say_what_makes_no_sense_hold_up_
         let _ = (0..100).all(|_| (&stream).write(&many).is_ok());
         agent.asks(&json!({"lock": format!("k{round}")})).is_granted();
     }
-    for line in ["no JSON", "{\"lock\":", "\u{0}\u{1}", r#"{"unlock":"good"}"#, &"x".repeat(70_000)] {
-        let mut bad = agent.client();
-        // The agent may have ended the connection before it has read all.
-        let _ = bad.0.get_mut().write_all(format!("{line}\n").as_bytes());
-        bad.is_refused("usage", false);
-    }
+    let mut endless = agent.client();
+    // The agent may have ended the connection before it has read all.
+    let _ = endless.0.get_mut().write_all("x".repeat(70_000).as_bytes());
+    endless.is_refused("usage", false);
     assert!(!place.is_free("deaf"));
 }
 
