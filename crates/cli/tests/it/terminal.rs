@@ -10,7 +10,7 @@ use leasehold_testkit::{eventually_some, needs, test};
 use crate::support::{Place, path, signals_as_usual};
 
 /// A shell line on a terminal of its own.
-fn on_a_terminal(place: &Place, line: &str) -> OnTerminal {
+pub(crate) fn on_a_terminal(place: &Place, line: &str) -> OnTerminal {
     signals_as_usual();
     let mut shell = Command::new("sh");
     shell.args(["-c", line]).env("PATH", path()).env("LEASEHOLD_BACKEND", place.backend());

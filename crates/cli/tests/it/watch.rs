@@ -7,7 +7,8 @@ use leasehold_testkit::{needs, test};
 use rustix::process::Signal;
 use serde_json::Value;
 
-use crate::support::{Place, Running, path, redis, text};
+use crate::support::{Place, Running, redis, text};
+use crate::terminal::on_a_terminal;
 
 const WIDE: (u16, u16) = (130, 20);
 
@@ -217,9 +218,8 @@ fn the_terminal_is_as_it_was_after_every_end() {
 fn it_stops_for_the_shell_and_goes_on() {
     let place = Place::file();
     let _holder = place.hold("job/a");
-    let mut command = Command::new("sh");
-    command.args(["-c", "set -m; leasehold watch; echo stopped:$?; read a; fg; echo code:$?; read b"]);
-    let mut terminal = on_terminal(command.env("PATH", path()).env("LEASEHOLD_BACKEND", place.backend()), WIDE);
+    let line = "set -m; leasehold watch; echo stopped:$?; read a; fg; echo code:$?; read b";
+    let mut terminal = on_a_terminal(&place, line);
     terminal.shows("job/a");
     terminal.type_in("\x1a");
     terminal.shows("stopped:");
@@ -276,25 +276,6 @@ impl Lines {
 }
 
 #[test]
-fn a_line_is_printed_for_each_change() {
-    let place = Place::file();
-    let ada = place.hold_with("--label ada", "job/a");
-    let _other = place.hold("other");
-    let mut lines = Lines::start(&place, "job/");
-    let held = lines.is("held", "job/a");
-    let holder = &held["holders"][0];
-    assert!(holder["label"] == "ada" && holder["mode"] == "exclusive" && held["waiters"].is_null(), "{held}");
-    assert!(holder["token"].as_u64().unwrap() > 0, "{held}");
-    assert_eq!(lines.is("listed", "")["keys"], 1);
-    drop(ada);
-    lines.is("free", "job/a");
-    let _bob = place.hold_with("--label bob", "job/b");
-    lines.is("held", "job/b");
-    lines.0.signal(Signal::INT);
-    assert_eq!(lines.0.end_by_itself().is(130, &[]).errors, "");
-}
-
-#[test]
 fn it_ends_quietly_when_nobody_reads_it_although_nothing_changes() {
     let place = Place::file();
     let _holder = place.hold("k");
@@ -307,15 +288,19 @@ fn it_ends_quietly_when_nobody_reads_it_although_nothing_changes() {
 }
 
 #[test]
-fn a_redis_that_goes_away_is_told_and_the_table_goes_on_when_it_is_back() {
+fn table_and_lines_tell_of_each_change_and_of_a_redis_that_goes_away_and_go_on_when_it_is_back() {
     let (mut server, place) = redis("");
     let first = place.hold_with("--label ada --ttl 1h", "job/a");
+    let _other = place.hold("other");
     let terminal = watch(&place, "", (150, 20));
-    let mut lines = Lines::start(&place, "");
+    let mut lines = Lines::start(&place, "job/");
     terminal.shows("job/a");
     terminal.until("a lease", |screen| screen.contents().contains("59 m").then_some(()));
-    lines.is("held", "job/a");
-    lines.is("listed", "");
+    let held = lines.is("held", "job/a");
+    let holder = &held["holders"][0];
+    assert!(holder["label"] == "ada" && holder["mode"] == "exclusive" && held["waiters"] == 0, "{held}");
+    assert!(holder["token"].as_u64().unwrap() > 0, "{held}");
+    assert_eq!(lines.is("listed", "")["keys"], 1);
     server.kill();
     terminal.shows("OLD: no answer for");
     terminal.shows("job/a");
@@ -332,7 +317,7 @@ fn a_redis_that_goes_away_is_told_and_the_table_goes_on_when_it_is_back() {
     lines.is("held", "job/b");
     quit(terminal);
     lines.0.signal(Signal::TERM);
-    lines.0.end_by_itself().is(143, &[]);
+    assert_eq!(lines.0.end_by_itself().is(143, &[]).errors, "");
 }
 
 #[test]
