@@ -173,7 +173,7 @@ mod tests {
     use leasehold::{Holder, Memory, Mode};
 
     use super::*;
-    use crate::args::{Cli, Command};
+    use crate::args::Cli;
 
     #[test]
     fn a_long_wait_is_told_once_with_the_holder_where_nothing_else_tells_of_it() {
@@ -184,7 +184,6 @@ mod tests {
         let down = Err(Error::new(ErrorKind::Unavailable, "inspect"));
         let told = |options: &[&str]| {
             let command = Cli::parse_from([&["leasehold", "run"], options, &["k", "true"]].concat()).command;
-            assert!(matches!(command, Command::Run(_)));
             let mut waiting =
                 Waiting::new(&key, slice::from_ref(&key), ("memory", "memory:"), &memory, Report::new(&command));
             waiting.line = None;

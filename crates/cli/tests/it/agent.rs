@@ -199,8 +199,7 @@ fn the_soft_limit_of_files_is_none_for_clients() {
     script.args(agent.get_args()).envs(agent.get_envs().filter_map(|(name, value)| Some((name, value?))));
     let _agent = Running::start(&mut script);
     listens(&folder);
-    let clients: Vec<_> = (0..90).map(|_| Connection::at(&folder)).collect();
-    assert_eq!(clients.len(), 90);
+    let _clients: Vec<_> = (0..90).map(|_| Connection::at(&folder)).collect();
 }
 
 #[test]
@@ -272,19 +271,12 @@ impl Systemd {
         let mut command = Command::new("sh");
         command.args(["-c", &script, env!("CARGO_BIN_EXE_leasehold")]).env("LEASEHOLD_BACKEND", place.backend());
         command.env("NOTIFY_SOCKET", self.folder.path().join("notify")).env("FDSTORE", "8");
-        command.stdin(OwnedFd::from(self.listener.try_clone().unwrap())).stdout(Stdio::null()).stderr(Stdio::null());
         let mut fds = stored.into_iter().map(|(_, fd)| fd);
-        if let Some(fd) = fds.next() {
-            command.stdout(fd);
-        }
-        if let Some(fd) = fds.next() {
-            command.stderr(fd);
-        }
+        let mut next = || fds.next().map_or_else(Stdio::null, Stdio::from);
+        command.stdin(OwnedFd::from(self.listener.try_clone().unwrap())).stdout(next()).stderr(next());
         let agent = KilledOnDrop::spawn(&mut command).unwrap();
-        let mut forgotten = 0;
-        while self.message().0 != "READY=1" {
-            forgotten += 1;
-        }
+        let messages = std::iter::repeat_with(|| self.message().0);
+        let forgotten = messages.take_while(|message| message != "READY=1").count();
         assert_eq!(forgotten, stored_before, "what it took over need not be stored any more");
         agent
     }
@@ -309,14 +301,12 @@ impl Systemd {
         kill_process(Pid::from_child(&agent), Signal::TERM).unwrap();
         assert_eq!(self.message().0, "STOPPING=1");
         assert_eq!(agent.wait().unwrap().code(), Some(0));
-        self.notified.set_nonblocking(true).unwrap();
         let mut stored = Vec::new();
-        while rustix::net::recv(&self.notified, &mut [0; 1], RecvFlags::PEEK).is_ok() {
+        while rustix::net::recv(&self.notified, &mut [0; 1], RecvFlags::PEEK | RecvFlags::DONTWAIT).is_ok() {
             let (text, fd) = self.message();
             let name = text.strip_prefix("FDSTORE=1\nFDNAME=").unwrap_or_else(|| panic!("{text}")).to_owned();
             stored.push((name, fd.unwrap()));
         }
-        self.notified.set_nonblocking(false).unwrap();
         stored
     }
 

@@ -11,6 +11,7 @@ use rustix::process::{Pid, Signal, kill_process};
 use serde_json::{Value, json};
 
 use crate::agent::{Agent, policy};
+use crate::hold::Client;
 use crate::support::{Place, Running, ended, path, redis};
 
 /// Runs `leasehold hold`, and writes down which process that is.
@@ -100,14 +101,9 @@ fn program(language: &str) -> Command {
 
 /// What came of a line of its input.
 #[track_caller]
-fn told(program: &mut Running) -> Value {
-    serde_json::from_str(&program.line()).unwrap()
-}
-
-#[track_caller]
 fn does(program: &mut Running, line: &str) -> Value {
-    program.type_in(format!("{line}\n"));
-    told(program)
+    program.says(line);
+    program.told()
 }
 
 /// Follows a program that takes part by `hold`, or by an agent.
@@ -123,9 +119,9 @@ fn takes_part(language: &str, by_agent: bool) {
 
     let holder = place.hold("k");
     let mut program = Running::start(program.env("LEASEHOLD_BACKEND", place.backend()));
-    program.type_in("lock {\"lock\":\"k\",\"wait_ms\":60000,\"deadman_ms\":2000,\"ttl_ms\":3000}\n");
+    program.says(r#"lock {"lock":"k","wait_ms":60000,"deadman_ms":2000,"ttl_ms":3000}"#);
     holder.end().is(0, &[]);
-    let held = told(&mut program);
+    let held = program.told();
     assert!(held[0].is_u64() && held[1]["k"] == held[0] && held[2] == true, "{held}");
     let busy = does(&mut program, r#"lock {"lock":"k","wait_ms":0}"#);
     let label = busy["busy"]["holders"][0]["label"].as_str().unwrap();

@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 use crate::pages::is_like;
 use crate::support::{Place, Running, redis};
 
-/// The client of a server that speaks in lines of JSON: of `hold`, or of an agent.
+/// Speaks with what answers in lines of JSON: with `hold`, an agent, or a program that uses one of the two.
 pub(crate) trait Client {
     fn write(&mut self, bytes: &[u8]);
     fn read(&mut self) -> String;
@@ -24,7 +24,7 @@ pub(crate) trait Client {
     #[track_caller]
     fn told(&mut self) -> Value {
         let line = self.read();
-        serde_json::from_str(&line).unwrap_or_else(|_| panic!("not a line of the server: {line:?}"))
+        serde_json::from_str(&line).unwrap_or_else(|_| panic!("no JSON: {line:?}"))
     }
 
     /// The next line that is not about renewals and waiting.

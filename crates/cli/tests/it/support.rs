@@ -3,7 +3,7 @@
 use std::env;
 use std::ffi::OsString;
 use std::fs::DirBuilder;
-use std::io::{Read, Write};
+use std::io::{BufReader, Read, Write};
 use std::iter;
 use std::os::unix::fs::DirBuilderExt;
 use std::path::Path;
@@ -306,63 +306,46 @@ impl Running {
     }
 }
 
-/// What comes out of a program, with a limit on the patience.
-struct Stream {
-    pieces: Receiver<Vec<u8>>,
-    read: Vec<u8>,
-}
+/// What comes out of a program, byte by byte, with a limit on the patience.
+struct Stream(Receiver<u8>);
 
 impl Stream {
-    fn of(mut source: impl Read + Send + 'static) -> Self {
-        let (sender, pieces) = mpsc::channel();
+    fn of(source: impl Read + Send + 'static) -> Self {
+        let (sender, bytes) = mpsc::channel();
         // It ends with the program.
         std::thread::spawn(move || {
-            let mut buffer = [0; 4096];
-            while let Ok(n @ 1..) = source.read(&mut buffer) {
-                if sender.send(buffer[..n].to_vec()).is_err() {
-                    break;
-                }
-            }
+            BufReader::new(source).bytes().map_while(Result::ok).try_for_each(|byte| sender.send(byte))
         });
-        Self { pieces, read: Vec::new() }
+        Self(bytes)
     }
 
     /// Takes everything up to and with `end`, or up to the end of the stream.
     #[track_caller]
-    fn until(&mut self, end: &str) -> String {
-        let deadline = Deadline::after(PATIENCE);
-        loop {
-            // One that goes on talking about other things is late, too.
-            assert!(!deadline.is_over(), "no {end:?} came; so far: {}", text(&self.read));
-            if let Some(at) = self.read.windows(end.len()).position(|window| window == end.as_bytes()) {
-                return text(&self.read.drain(..at + end.len()).collect::<Vec<_>>());
-            }
-            if !self.more() {
-                return text(&std::mem::take(&mut self.read));
-            }
-        }
+    fn until(&self, end: &str) -> String {
+        self.take(&format!("{end:?}"), |read| read.ends_with(end.as_bytes()))
     }
 
     #[track_caller]
-    fn rest(&mut self) -> String {
-        while self.more() {}
-        text(&std::mem::take(&mut self.read))
+    fn rest(&self) -> String {
+        self.take("end", |_| false)
     }
 
-    fn so_far(&mut self) -> String {
-        self.read.extend(self.pieces.try_iter().flatten());
-        text(&self.read)
+    fn so_far(&self) -> String {
+        text(&self.0.try_iter().collect::<Vec<_>>())
     }
 
-    /// False at the end of the stream.
     #[track_caller]
-    fn more(&mut self) -> bool {
-        match self.pieces.recv_timeout(PATIENCE) {
-            Ok(piece) => self.read.extend(piece),
-            Err(RecvTimeoutError::Disconnected) => return false,
-            Err(RecvTimeoutError::Timeout) => panic!("it says no more; so far: {}", text(&self.read)),
+    fn take(&self, what: &str, is_all: impl Fn(&[u8]) -> bool) -> String {
+        let (deadline, mut read) = (Deadline::after(PATIENCE), Vec::new());
+        while !is_all(&read) {
+            match self.0.recv_timeout(PATIENCE) {
+                // One that goes on talking about other things is late, too.
+                Ok(byte) if !deadline.is_over() => read.push(byte),
+                Err(RecvTimeoutError::Disconnected) => break,
+                _ => panic!("no {what} came; so far: {}", text(&read)),
+            }
         }
-        true
+        text(&read)
     }
 }
 
