@@ -5,19 +5,14 @@ use leasehold::clock::Moment;
 
 /// The time since it was started, by the clock that counts through suspend.
 #[derive(Clone, Debug)]
-pub(crate) struct Stopwatch {
-    clock: Clock,
-    began: Moment,
-}
+pub(crate) struct Stopwatch(Moment);
 
 impl Stopwatch {
     pub(crate) fn start() -> Self {
-        let clock = Clock::system();
-        let began = clock.now();
-        Self { clock, began }
+        Self(Clock::system().now())
     }
 
     pub(crate) fn read(&self) -> Duration {
-        self.clock.now().since(self.began)
+        Clock::system().now().since(self.0)
     }
 }
