@@ -36,9 +36,9 @@ fn sql(server: &Server, statement: &str) {
 }
 
 #[test]
-fn settings_that_forget_or_refuse_are_found_and_their_cures_end_them() {
+fn settings_that_forget_or_refuse_and_each_missing_right_are_found_and_their_cures_end_them() {
     let server = start(&["--log-bin", "--sync-binlog=1"]);
-    for (scheme, _) in STORES {
+    for (scheme, tables) in STORES {
         let (app, root) = (url(&server, scheme, "app", "c4n4ry"), url(&server, scheme, "root", ""));
         doctor(&app).is_well();
         for (bad, id) in [
@@ -54,14 +54,6 @@ fn settings_that_forget_or_refuse_are_found_and_their_cures_end_them() {
             is_cured(&root, id, "warning", |cure| sql(&server, cure));
         }
         doctor(&app).is_well();
-    }
-}
-
-#[test]
-fn each_missing_right_is_named_and_the_grant_that_gives_it_is_enough() {
-    let server = start(&[]);
-    for (scheme, tables) in STORES {
-        let app = url(&server, scheme, "app", "c4n4ry");
         for (table, rights) in tables {
             for right in rights.split(", ") {
                 sql(&server, &format!("REVOKE {right} ON leasehold.{table} FROM app@'%'"));

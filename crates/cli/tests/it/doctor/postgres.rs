@@ -47,7 +47,7 @@ fn is_cured_soon(server: &Server, id: &str, health: &str) {
 }
 
 #[test]
-fn settings_that_forget_or_refuse_are_found_and_their_cures_end_them() {
+fn settings_that_forget_or_refuse_and_each_missing_right_are_found_and_their_cures_end_them() {
     let server = start();
     let app = as_app(&server);
     doctor(&server.url()).is_well();
@@ -70,20 +70,6 @@ fn settings_that_forget_or_refuse_are_found_and_their_cures_end_them() {
             }
         }
     }
-    doctor(&server.url()).is_well();
-    // What the command line of a server says wins over its configuration.
-    let forgetful = wait_for(Server::needed(&["fsync=off"]));
-    let cure = "take fsync off the command line of the server";
-    assert_eq!(doctor(&forgetful.url()).has("fsync", "warning"), cure);
-    let said = doctor(&format!("{app}&options=-csynchronous_commit%3Doff"));
-    let cure = "take synchronous_commit out of the options in the URL";
-    assert_eq!(said.has("synchronous-commit", "warning"), cure);
-}
-
-#[test]
-fn each_missing_right_is_named_and_the_grant_that_gives_it_is_enough() {
-    let server = start();
-    let app = as_app(&server);
     for (rights, of) in [
         ("USAGE", "SCHEMA \"leasehold\""),
         ("SELECT, INSERT, UPDATE", "\"leasehold\".locks"),
@@ -96,7 +82,15 @@ fn each_missing_right_is_named_and_the_grant_that_gives_it_is_enough() {
             is_cured(&app, "privilege", "error", |cure| run(&server, cure));
         }
     }
+    doctor(&server.url()).is_well();
     doctor(&app).is_well();
+    // What the command line of a server says wins over its configuration.
+    let forgetful = wait_for(Server::needed(&["fsync=off"]));
+    let cure = "take fsync off the command line of the server";
+    assert_eq!(doctor(&forgetful.url()).has("fsync", "warning"), cure);
+    let said = doctor(&format!("{app}&options=-csynchronous_commit%3Doff"));
+    let cure = "take synchronous_commit out of the options in the URL";
+    assert_eq!(said.has("synchronous-commit", "warning"), cure);
 }
 
 #[test]
