@@ -1,6 +1,7 @@
 use std::error::Error as StdError;
 use std::fmt;
 use std::io;
+use std::iter::successors;
 use std::time::Duration;
 
 use clap::Args;
@@ -172,13 +173,11 @@ pub(crate) fn of_signal(signal: i32) -> u8 {
 /// print several lines.
 fn with_causes(f: &mut fmt::Formatter<'_>, error: &Error) -> fmt::Result {
     let mut text = in_words(one_line(&error.to_string()));
-    let mut cause = error.source();
-    while let Some(source) = cause {
-        let next = in_words(one_line(&source.to_string()));
+    for cause in successors(error.source(), |&cause| cause.source()) {
+        let next = in_words(one_line(&cause.to_string()));
         if !text.contains(&next) {
             text = format!("{text}: caused by {next}");
         }
-        cause = source.source();
     }
     f.write_str(&text)
 }

@@ -131,9 +131,8 @@ impl Job<'_> {
         if args.once_per.is_some() {
             can_detach(store, "acquire")?;
         }
-        let (semaphore, keys) =
-            (args.permits.map(|permits| Semaphore::new(store.locker(), &args.key, permits)), args.keys());
-        let semaphore = semaphore.transpose()?;
+        let semaphore = args.permits.map(|permits| Semaphore::new(store.locker(), &args.key, permits)).transpose()?;
+        let keys = args.keys();
         let waiting = self.waiting_for(semaphore.as_ref().map_or(keys.as_slice(), Semaphore::slots));
         let release = async |held, finished| self.release_or_leave(held, finished).await;
         let acquiring = async {

@@ -128,7 +128,7 @@ impl State {
     }
 
     fn in_table(&mut self, key: KeyEvent) -> Option<Effect> {
-        if let Some(below) = movement(key.code, self.table.page()) {
+        if let Some(below) = movement(key.code, self.table.page) {
             self.table.select(below);
             return None;
         }
@@ -144,7 +144,7 @@ impl State {
                 let column = digit.to_digit(10).and_then(|digit| Column::ALL.get(digit as usize - 1));
                 self.table.sort_by(*column?);
             }
-            KeyCode::Enter => self.view = self.details().map_or(View::Table, View::Details),
+            KeyCode::Enter => self.view = self.details(),
             KeyCode::Char('x') | KeyCode::Delete => self.ask_in_table(),
             _ => {}
         }
@@ -165,7 +165,7 @@ impl State {
             KeyCode::Backspace => drop(filter.pop()),
             KeyCode::Char(letter) if !control => filter.push(letter),
             code => {
-                let movement = movement(code, self.table.page());
+                let movement = movement(code, self.table.page);
                 if let Some(below) = movement.filter(|_| !matches!(code, KeyCode::Char(_))) {
                     self.table.select(below);
                 }
@@ -184,8 +184,7 @@ impl State {
             KeyCode::Char('q') => return Some(Effect::Quit),
             KeyCode::Esc | KeyCode::Enter | KeyCode::Backspace => return None,
             KeyCode::Char('x') | KeyCode::Delete => {
-                let holder = row.and_then(|row| details.selected(row));
-                if let Some((_, holder)) = holder {
+                if let Some((_, holder)) = row.and_then(|row| details.selected(row)) {
                     let grant = Grant { key: details.key.clone(), holder: holder.clone() };
                     self.view = View::Confirm(grant, Some(details));
                     return None;
@@ -230,14 +229,14 @@ impl State {
         if let [holder] = row.holders.as_slice() {
             self.view = View::Confirm(Grant { key: row.key.clone(), holder: holder.clone() }, None);
         } else {
-            self.view = self.details().map_or(View::Table, View::Details);
+            self.view = self.details();
             self.message = Some("it has several holders: choose one, then x".to_owned());
         }
     }
 
-    fn details(&self) -> Option<Details> {
-        let row = self.table.selected()?;
-        Some(Details { key: row.key.clone(), token: None })
+    fn details(&self) -> View {
+        let of = |row: &Row| View::Details(Details { key: row.key.clone(), token: None });
+        self.table.selected().map_or(View::Table, of)
     }
 
     /// The row of a grant's key, if the newest answer still has the grant.

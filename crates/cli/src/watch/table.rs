@@ -19,8 +19,8 @@ pub(super) struct Table {
     at: usize,
     /// The place in `shown` of the first row on the screen.
     pub(super) top: usize,
-    /// The number of rows on the screen.
-    height: usize,
+    /// How many rows the screen has.
+    pub(super) page: usize,
 }
 
 /// What the rows are sorted by.
@@ -60,11 +60,6 @@ impl Table {
 
     pub(super) fn selected(&self) -> Option<&Row> {
         self.shown.get(self.at).and_then(|at| self.rows.get(*at))
-    }
-
-    /// How many rows the screen has.
-    pub(super) fn page(&self) -> usize {
-        self.height
     }
 
     /// Selects the row that stands so many below the selected one, or above it, and the last or the first if there is none.
@@ -108,7 +103,7 @@ impl Table {
 
     /// What is shown of them on a screen with this many lines: below the last row none is empty while rows are above the screen.
     pub(super) fn on_screen(&mut self, height: usize) -> TableState {
-        self.height = height;
+        self.page = height;
         let most = self.shown.len().saturating_sub(height);
         TableState::new().with_offset(self.top.min(most)).with_selected(self.at)
     }
