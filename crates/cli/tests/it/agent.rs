@@ -185,7 +185,8 @@ fn a_user_has_no_more_than_the_policy_allows() {
     let mut fourth = agent.client();
     fourth.is_refused("refused", true);
     fourth.is_closed();
-    two.releases();
+    two.says(r#"{"release":true}"#);
+    assert_eq!(two.answer(), json!({"released": true}));
     drop(gets(["c", "d"]));
 }
 

@@ -49,12 +49,6 @@ pub(crate) trait Client {
         line["waiting"]["holders"].clone()
     }
 
-    #[track_caller]
-    fn releases(&mut self) {
-        self.says(r#"{"release":true}"#);
-        assert_eq!(self.answer(), json!({"released": true}));
-    }
-
     /// The answer is an error of this kind.
     #[track_caller]
     fn is_refused(&mut self, kind: &str, retry: bool) {
