@@ -9,7 +9,6 @@ use crate::suite_catches::double::{Client, Double, Force, Listing, forces, lists
 use crate::suite_catches::{MODEL, catches, failures};
 
 catches! {
-    ListsWhatExpired lists(lists_what_expired),
     ShowsAlwaysFiveSeconds shows(|seen| each(seen, |holder| holder.remaining = Some(Duration::from_secs(5)))),
     ShowsHeldSinceAlways shows(|seen| each(seen, |holder| holder.granted_at = Some(SystemTime::UNIX_EPOCH))),
     ShowsAnotherToken shows(|seen| each(seen, |holder| holder.token = Some(FencingToken::of_epoch(1)))),
@@ -19,7 +18,6 @@ catches! {
     ListsByPattern lists(lists_by_pattern) => c25_list_takes_the_prefix_literally,
     ListsOnePage changes(|page| page.next = None) => c25_list_pages_through_held_keys,
     ListsWritersOnly changes(|page| page.keys.retain(|key| key.holders.iter().any(|one| one.mode == Mode::Exclusive))),
-    ListsWithoutCase lists(lists_without_case),
     ListsUpToAPageOfEnded lists(lists_up_to_a_page_of_ended) => c25_list_goes_on_behind_what_has_ended,
     ForcesNothing forces(forces_nothing),
     ForcesWhoeverHoldsIt forces(forces_whoever_holds_it),
@@ -31,19 +29,6 @@ fn each(seen: &mut Holders, change: fn(&mut Holder)) {
 
 fn relabel(holder: &mut Holder, change: fn(&String) -> String) {
     holder.label = holder.label.as_ref().map(change);
-}
-
-/// What was granted last, until it is released.
-fn granted_last(client: &Client, key: &LockKey) -> Holders {
-    let last = client.granted(key).into_iter().next_back().filter(|grant| !client.has_released(grant));
-    Holders::new(key, last.map(|grant| Holder::new(grant.mode)).into_iter().collect())
-}
-
-async fn lists_what_expired(client: Client, (prefix, after): Listing) -> Result<Page> {
-    let mut page = client.store.list(&prefix, after.as_ref()).await?;
-    let key = LockKey::new(&*prefix).ok().filter(|key| page.keys.iter().all(|seen| seen.key != *key));
-    page.keys.extend(key.map(|key| granted_last(&client, &key)).filter(|stale| !stale.holders.is_empty()));
-    Ok(page)
 }
 
 fn changes(change: fn(&mut Page)) -> Double {

@@ -11,9 +11,8 @@ use crate::suite_catches::double::{Client, Double, TakeOver, takes_over};
 catches! {
     AttachesBySayingSo takes_over(renews_instead),
     AttachesForTwoAtOnce takes_over(looks_first) => c28_of_two_who_attach_at_once_one_has_the_lock,
-    AttachesWhatWasReleased takes_over(takes_anew),
     AttachesUnderANewNumber takes_over(releases_and_takes),
-    AttachesForADay takes_over_for(|_| Duration::from_secs(86_400)),
+    AttachesForADay takes_over(for_a_day),
     AttachesUnderAnyNumber takes_over(any_number),
     TakesARepeatForAStranger once_only(),
 }
@@ -31,19 +30,9 @@ async fn looks_first(client: Client, (grant, new_owner, ttl): TakeOver) -> Resul
     Ok(held)
 }
 
-/// Takes the key if nobody has it.
-async fn takes_anew(client: Client, (grant, new_owner, ttl): TakeOver) -> Result<LeaseStatus> {
-    let held = client.store.take_over(&grant, new_owner, ttl).await?;
-    if held == LeaseStatus::Held || !client.holders(&grant.key).await?.is_empty() {
-        return Ok(held);
-    }
-    client.claim(&Claim { owner: new_owner, ..Claim::new(&grant.key, grant.mode, ttl) }).await?;
-    Ok(LeaseStatus::Held)
-}
-
 /// Frees the key, and takes it again.
 async fn releases_and_takes(client: Client, (grant, new_owner, ttl): TakeOver) -> Result<LeaseStatus> {
-    let held = client.release(&grant).await?;
+    let held = client.store.release(&grant).await?;
     if held == LeaseStatus::Held {
         let claim = Claim::new(&grant.key, Mode::Exclusive, ttl);
         client.claim(&Claim { owner: new_owner, ..claim }).await?;
@@ -51,10 +40,8 @@ async fn releases_and_takes(client: Client, (grant, new_owner, ttl): TakeOver) -
     Ok(held)
 }
 
-fn takes_over_for(lease: fn(Duration) -> Duration) -> Double {
-    takes_over(move |client: Client, (grant, new_owner, ttl): TakeOver| async move {
-        client.store.take_over(&grant, new_owner, lease(ttl)).await
-    })
+async fn for_a_day(client: Client, (grant, new_owner, _): TakeOver) -> Result<LeaseStatus> {
+    client.store.take_over(&grant, new_owner, Duration::from_secs(86_400)).await
 }
 
 /// Believes the text.

@@ -1,6 +1,6 @@
 //! A backend on the memory of this process in which some steps are replaced.
 
-use std::collections::{BTreeMap, HashSet};
+use std::collections::BTreeMap;
 use std::fmt;
 use std::future::ready;
 use std::sync::{Arc, Mutex};
@@ -21,20 +21,14 @@ pub(crate) struct Client {
     /// What this client believes the time to be.
     pub(crate) clock: Clock,
     namespace: String,
-    history: Arc<Mutex<History>>,
-}
-
-/// What all clients were granted, by key and in this order, and what they have released.
-#[derive(Default)]
-struct History {
-    granted: BTreeMap<LockKey, Vec<GrantRef>>,
-    released: HashSet<OwnerId>,
+    /// What all clients were granted, by key and in this order.
+    granted: Arc<Mutex<BTreeMap<LockKey, Vec<GrantRef>>>>,
 }
 
 impl Client {
     fn new() -> Self {
         let (store, clock) = (MemoryBackend::new(Clock::system()), Clock::system());
-        Self { store, clock, namespace: String::new(), history: Arc::default() }
+        Self { store, clock, namespace: String::new(), granted: Arc::default() }
     }
 
     /// Its namespace joined with this key.
@@ -43,7 +37,7 @@ impl Client {
     }
 
     pub(crate) fn granted(&self, key: &LockKey) -> Vec<GrantRef> {
-        self.history.lock().unwrap().granted.get(key).cloned().unwrap_or_default()
+        self.granted.lock().unwrap().get(key).cloned().unwrap_or_default()
     }
 
     pub(crate) fn was_granted(&self, claim: &Claim) -> bool {
@@ -52,18 +46,13 @@ impl Client {
 
     /// All keys that ever were granted, in their order.
     pub(crate) fn keys(&self) -> Vec<LockKey> {
-        self.history.lock().unwrap().granted.keys().cloned().collect()
-    }
-
-    pub(crate) fn has_released(&self, grant: &GrantRef) -> bool {
-        self.history.lock().unwrap().released.contains(&grant.owner)
+        self.granted.lock().unwrap().keys().cloned().collect()
     }
 
     pub(crate) async fn claim(&self, claim: &Claim) -> Result<Attempt> {
         let attempt = self.store.try_acquire(claim).await?;
         if let Attempt::Granted { epoch } = attempt {
-            let mut history = self.history.lock().unwrap();
-            history.granted.entry(claim.key.clone()).or_default().push(claim.grant(epoch));
+            self.granted.lock().unwrap().entry(claim.key.clone()).or_default().push(claim.grant(epoch));
         }
         Ok(attempt)
     }
@@ -80,11 +69,6 @@ impl Client {
 
     pub(crate) async fn renew(&self, renewals: &[Renewal]) -> Vec<Result<LeaseStatus>> {
         self.store.renew(renewals, Duration::from_secs(10)).await
-    }
-
-    pub(crate) async fn release(&self, grant: &GrantRef) -> Result<LeaseStatus> {
-        self.history.lock().unwrap().released.insert(grant.owner);
-        self.store.release(grant).await
     }
 
     pub(crate) async fn holders(&self, key: &LockKey) -> Result<Vec<Holder>> {
@@ -165,7 +149,7 @@ impl Double {
             capabilities: |own| own,
             claims: Box::new(async |client: Client, claim: Claim| client.claim(&claim).await),
             renews: Box::new(async |client: Client, renewals: Vec<Renewal>| client.renew(&renewals).await),
-            releases: Box::new(async |client: Client, grant: GrantRef| client.release(&grant).await),
+            releases: Box::new(async |client: Client, grant: GrantRef| client.store.release(&grant).await),
             takes_over: Box::new(async |client: Client, (grant, new, ttl): TakeOver| {
                 client.store.take_over(&grant, new, ttl).await
             }),

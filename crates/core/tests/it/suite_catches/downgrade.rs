@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use leasehold_core::{Attempt, Backend, Claim, FencingToken, GrantRef, LeaseStatus, LockKey, Mode, Result};
+use leasehold_core::{Attempt, Backend, Claim, FencingToken, LeaseStatus, LockKey, Mode, Result};
 
 use crate::suite_catches::catches;
 use crate::suite_catches::double::{Client, Double, Downgrade, downgrades};
@@ -14,7 +14,6 @@ catches! {
     DowngradesForASecond asks(|claim| claim.ttl = Duration::from_secs(1)),
     ForgetsTheReadersTexts asks(|claim| claim.label = None),
     DowngradesAnybody downgrades(releases_first),
-    DowngradesAnyNumber downgrades(any_number),
 }
 
 const NO: Attempt = Attempt::Busy { retry_in: None };
@@ -28,7 +27,7 @@ async fn epoch_of_writer(client: &Client, key: &LockKey) -> Result<Option<u64>> 
 
 /// Releases, and grants anew to every caller.
 async fn releases_first(client: Client, (writer, claim): Downgrade) -> Result<Attempt> {
-    client.release(&writer).await?;
+    client.store.release(&writer).await?;
     client.claim(&claim).await
 }
 
@@ -38,7 +37,7 @@ async fn releases_in_between(client: Client, (writer, claim): Downgrade) -> Resu
     if epoch.is_none() || epoch != writer.epoch {
         return Ok(NO);
     }
-    client.release(&writer).await?;
+    client.store.release(&writer).await?;
     loop {
         tokio::time::sleep(Duration::from_millis(1)).await;
         let attempt = client.claim(&claim).await?;
@@ -67,10 +66,4 @@ fn asks(change: fn(&mut Claim)) -> Double {
         change(&mut claim);
         client.store.downgrade(&writer, &claim).await
     })
-}
-
-/// Compares the owner alone.
-async fn any_number(client: Client, (writer, claim): Downgrade) -> Result<Attempt> {
-    let epoch = epoch_of_writer(&client, &writer.key).await?;
-    client.store.downgrade(&GrantRef { epoch, ..writer }, &claim).await
 }

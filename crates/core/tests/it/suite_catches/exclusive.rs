@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use leasehold_core::{
-    Attempt, Backend, Claim, Clock, FencingToken, GrantRef, LeaseStatus, LockKey, Mode, OwnerId, Renewal, Result,
+    Attempt, Backend, Claim, Clock, FencingToken, GrantRef, LeaseStatus, LockKey, Mode, Renewal, Result,
 };
 
 use crate::suite_catches::catches;
@@ -17,7 +17,6 @@ const DAY: Duration = Duration::from_secs(86_400);
 catches! {
     NeverExcludes claims(never_excludes),
     ChecksBeforeItInserts claims(checks_before_it_inserts) => c01_of_claims_at_one_moment_one_is_granted,
-    IgnoresTheLease asks(|claim| claim.ttl = DAY),
     GrantsHalfTheLease asks(|claim| claim.ttl /= 2) => c05_nobody_is_granted_before_the_guard_gives_up,
     GrantsWholeSeconds asks(|claim| claim.ttl = Duration::from_secs(claim.ttl.as_secs().max(1))),
     CutsLongLeases asks(|claim| claim.ttl = claim.ttl.min(DAY * 23 / 24)),
@@ -25,15 +24,12 @@ catches! {
     BlocksTry claims(blocks_try) => c10_try_answers_none_while_held,
     HidesWhatIsLeft claims(hides_what_is_left),
     ClaimAgainProlongs claims(claim_again_prolongs),
-    ClaimAgainIsAnother claims(claim_again_is_another),
     GrantsFromMemoryWhatWasForced grants_from_memory(&[Mode::Exclusive, Mode::Shared], false),
     GrantsReadersAnewFromMemory grants_from_memory(&[Mode::Shared], true),
-    ReleasesWithoutComparing releases(releases_without_comparing),
     ReleasesWhatExpired releases(releases_what_expired),
     ReleasesNothing releases(releases_nothing),
     TellsLossOnRelease releases(tells_loss_on_release),
     LosesTheTokenOrder tokens(|_, epoch| (1 << 46) - epoch),
-    TokensOfTheClockAlone tokens_of_the_clock_alone(Mode::Exclusive),
     TokensWithoutClock tokens(|count, _| count) => c04_an_empty_store_begins_at_its_clock,
     TokensOfNextMonth tokens(|_, epoch| epoch + 30 * 86_400_000 * 16) => c04_an_empty_store_begins_at_its_clock,
     TokensAheadOfTheClock tokens(|count, epoch| epoch + 100 * count) => c04_epochs_grow_no_faster_than_the_clock,
@@ -97,18 +93,6 @@ async fn claim_again_prolongs(client: Client, claim: Claim) -> Result<Attempt> {
     Ok(attempt)
 }
 
-/// Repeated by its owner, a claim is told that it is held.
-async fn claim_again_is_another(client: Client, claim: Claim) -> Result<Attempt> {
-    let other = Claim { owner: OwnerId::random(), ..claim.clone() };
-    match client.store.try_acquire(&other).await? {
-        Attempt::Granted { epoch } => {
-            client.release(&other.grant(epoch)).await?;
-            client.claim(&claim).await
-        }
-        busy => Ok(busy),
-    }
-}
-
 /// What was granted once is granted to its owner for ever, with the number that it had or with a new one.
 fn grants_from_memory(modes: &'static [Mode], anew: bool) -> Double {
     claims(move |client: Client, claim: Claim| async move {
@@ -120,13 +104,8 @@ fn grants_from_memory(modes: &'static [Mode], anew: bool) -> Double {
     })
 }
 
-async fn releases_without_comparing(client: Client, grant: GrantRef) -> Result<LeaseStatus> {
-    let holders = client.store.force_release(&grant.key, None).await?;
-    Ok(if holders.holders.is_empty() { LeaseStatus::NotHeld } else { LeaseStatus::Held })
-}
-
 async fn releases_what_expired(client: Client, grant: GrantRef) -> Result<LeaseStatus> {
-    let held = client.release(&grant).await?;
+    let held = client.store.release(&grant).await?;
     let free = client.store.inspect(&grant.key).await?.holders.is_empty();
     Ok(if free { LeaseStatus::Held } else { held })
 }
@@ -136,10 +115,9 @@ fn releases_nothing(_: Client, _: GrantRef) -> Ready<Result<LeaseStatus>> {
 }
 
 async fn tells_loss_on_release(client: Client, grant: GrantRef) -> Result<LeaseStatus> {
-    client.release(&grant).await.map(|_| LeaseStatus::NotHeld)
+    client.store.release(&grant).await.map(|_| LeaseStatus::NotHeld)
 }
 
-/// A forced release deletes the row with the number that was given last, and the next begins at the clock.
 /// The epoch, from how many grants there were so far and what the store says.
 fn tokens(of: fn(u64, u64) -> u64) -> Double {
     let grants = Arc::new(AtomicU64::new(0));
@@ -152,23 +130,6 @@ fn tokens(of: fn(u64, u64) -> u64) -> Double {
             Ok(Attempt::Granted { epoch: epoch.map(|epoch| of(count, epoch)) })
         }
     })
-}
-
-/// On a store that takes 2 ms for a step, so that one caller alone never sees a number twice.
-pub(crate) fn tokens_of_the_clock_alone(mode: Mode) -> Double {
-    const STEP: Duration = Duration::from_millis(2);
-    let grants = move |client: Client, claim: Claim| async move {
-        tokio::time::sleep(STEP).await;
-        let attempt = client.claim(&claim).await?;
-        let clock = FencingToken::epoch_at(Clock::system().since_1970());
-        let granted = matches!(attempt, Attempt::Granted { .. }) && claim.mode == mode;
-        Ok(if granted { Attempt::Granted { epoch: Some(clock) } } else { attempt })
-    };
-    let releases = async |client: Client, grant: GrantRef| {
-        tokio::time::sleep(STEP).await;
-        client.release(&grant).await
-    };
-    Double { releases: Box::new(releases), ..claims(grants) }
 }
 
 /// What becomes of a key on its way to the store.

@@ -1,7 +1,7 @@
 //! Renewals, broken.
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex};
+use std::sync::Mutex;
 use std::time::Duration;
 
 use leasehold_core::LeaseStatus::{Held, NotHeld};
@@ -11,18 +11,14 @@ use crate::suite_catches::catches;
 use crate::suite_catches::double::{Client, Double, renews, renews_for};
 
 catches! {
-    GivesHalfTheLease renews_for(|renewal| renewal.ttl /= 2),
     GivesADay renews_for(|renewal| renewal.ttl = Duration::from_secs(86_400)),
     ReadersGetHalfTheLease renews_for(readers_get_half) => c05_nobody_is_granted_before_the_guard_gives_up,
     RenewsOnlyTheFirst first_of_many(1),
     AllButTheLastOfMany first_of_many(249) => c09_the_largest_batch_renews_every_one,
-    AnswersInReverse says(|_, answers| answers.reverse()),
-    ForgetsTheLastAnswer says(|_, answers| answers.truncate(answers.len().max(2) - 1)),
-    ForgetsThatItWasForced says(|_, answers| each(answers, forgets_that_it_was_forced))
-        => c25_force_release_frees_the_key_and_tells_the_holder,
+    AnswersInReverse says(|answers| answers.reverse()),
+    ForgetsTheLastAnswer says(|answers| answers.truncate(answers.len().max(2) - 1)),
     HoldsOnToWhatWasForcedLongAgo renews(holds_on_to_what_was_forced)
         => c25_force_release_frees_the_key_and_tells_the_holder,
-    OneGoneEndsTheBatch says(|_, answers| if one_gone(answers) { each(answers, |_| Ok(NotHeld)) }),
     OneGoneKeepsTheOthers renews(one_gone_keeps_the_others),
     OneOfTwins renews(one_of_twins),
     TiresOut tires_out(12) => c09_a_grant_is_renewed_as_often_as_is_asked,
@@ -49,23 +45,12 @@ fn first_of_many(most: usize) -> Double {
 type Answers = Vec<Result<LeaseStatus>>;
 
 /// Renews, and says something else.
-fn says(change: fn(&[Renewal], &mut Answers)) -> Double {
+fn says(change: fn(&mut Answers)) -> Double {
     renews(move |client: Client, renewals: Vec<Renewal>| async move {
         let mut answers = client.renew(&renewals).await;
-        change(&renewals, &mut answers);
+        change(&mut answers);
         answers
     })
-}
-
-fn each(answers: &mut [Result<LeaseStatus>], say: fn(LeaseStatus) -> Result<LeaseStatus>) {
-    for answer in answers {
-        *answer = std::mem::replace(answer, Ok(Held)).and_then(say);
-    }
-}
-
-#[allow(clippy::unnecessary_wraps, reason = "as the others in the table")]
-fn forgets_that_it_was_forced(held: LeaseStatus) -> Result<LeaseStatus> {
-    Ok(if held == LeaseStatus::ForceReleased { NotHeld } else { held })
 }
 
 /// What was ended by force is told as held, once the key has been granted ten seconds later.
@@ -81,41 +66,25 @@ async fn holds_on_to_what_was_forced(client: Client, renewals: Vec<Renewal>) -> 
     answers
 }
 
-/// Of several.
-fn one_gone(answers: &[Result<LeaseStatus>]) -> bool {
-    answers.len() > 1 && answers.iter().any(|held| matches!(held, Ok(NotHeld)))
-}
-
 /// Of a grant that is in a batch twice, the first entry counts, as in a lookup that finds the first.
 async fn one_of_twins(client: Client, renewals: Vec<Renewal>) -> Answers {
     let first = |renewal: &Renewal| renewals.iter().find(|other| other.grant.owner == renewal.grant.owner).cloned();
     client.renew(&renewals.iter().filter_map(first).collect::<Vec<_>>()).await
 }
 
-/// A grant is renewed so many times, and later only told so.
+/// A grant is renewed so many times, and later only told so: a renewal for no time prolongs nothing.
 fn tires_out(after: usize) -> Double {
-    let renewed: Arc<Mutex<HashMap<OwnerId, usize>>> = Arc::default();
-    renews(move |client: Client, renewals: Vec<Renewal>| {
-        let is_tired_of = {
-            let renewed = Arc::clone(&renewed);
-            move |renewal: &Renewal| {
-                let mut renewed = renewed.lock().unwrap();
-                let times = renewed.entry(renewal.grant.owner).or_default();
-                *times += 1;
-                *times > after
+    let renewed: Mutex<HashMap<OwnerId, usize>> = Mutex::default();
+    renews(move |client: Client, mut renewals: Vec<Renewal>| {
+        for renewal in &mut renewals {
+            let mut renewed = renewed.lock().unwrap();
+            let times = renewed.entry(renewal.grant.owner).or_default();
+            *times += 1;
+            if *times > after {
+                renewal.ttl = Duration::ZERO;
             }
-        };
-        async move {
-            let mut answers = Vec::new();
-            for renewal in &renewals {
-                if is_tired_of(renewal) {
-                    answers.push(Ok(Held));
-                } else {
-                    answers.extend(client.renew(std::slice::from_ref(renewal)).await);
-                }
-            }
-            answers
         }
+        async move { client.renew(&renewals).await }
     })
 }
 

@@ -10,22 +10,15 @@ use leasehold_core::{
 
 use crate::suite_catches::catches;
 use crate::suite_catches::double::{Client, Double, asks, claims, releases, renews};
-use crate::suite_catches::exclusive::tokens_of_the_clock_alone;
 
 catches! {
     LooksForWritersBeforeItInserts claims(looks_for_writers_before_it_inserts),
-    WritersPassReaders claims(writers_pass_readers),
     StoresFortyReaders claims(stores_forty_readers) => c01_each_of_many_readers_excludes_writers,
     ReadersExcludeReaders asks(|claim| claim.mode = Mode::Exclusive),
-    OneLeaseForAllReaders claims(one_lease_for_all_readers),
     OneReaderRenewsAll renews(one_reader_renews_all),
     TryLeavesAMark try_leaves_a_mark(),
-    OneReaderReleasesAll releases(one_reader_releases_all),
     CountsReadersTwice claims(counts_readers_twice) => c02_a_claim_is_idempotent_for_its_owner,
     StrangersReleaseReaders releases(strangers_release_readers) => c02_a_stranger_can_neither_renew_nor_release,
-    ReadersShareAToken tokens_of_the_clock_alone(Mode::Shared),
-    // Readers' rows that nobody has buried yet.
-    ShowsDeadReaders asks(|claim| if claim.mode == Mode::Shared { claim.ttl *= 10 }),
 }
 
 /// Grants every claim: each under a key of its own.
@@ -50,28 +43,11 @@ async fn looks_for_writers_before_it_inserts(client: Client, claim: Claim) -> Re
     }
 }
 
-async fn writers_pass_readers(client: Client, claim: Claim) -> Result<Attempt> {
-    if claim.mode == Mode::Exclusive && modes(&client, &claim.key).await?.contains(&Mode::Shared) {
-        return beside(&client, &claim).await;
-    }
-    client.claim(&claim).await
-}
-
 /// Grants what no longer fits into the entry of the key.
 async fn stores_forty_readers(client: Client, claim: Claim) -> Result<Attempt> {
     let readers = modes(&client, &claim.key).await?.iter().filter(|mode| **mode == Mode::Shared).count();
     if claim.mode == Mode::Shared && readers >= 40 {
         return Ok(Attempt::Granted { epoch: Some(FencingToken::epoch_at(client.clock.since_1970())) });
-    }
-    client.claim(&claim).await
-}
-
-/// A count of readers that expires as a whole.
-async fn one_lease_for_all_readers(client: Client, mut claim: Claim) -> Result<Attempt> {
-    if claim.mode == Mode::Shared {
-        let holders = client.holders(&claim.key).await?;
-        let left = holders.into_iter().filter_map(|holder| holder.remaining).max();
-        claim.ttl = claim.ttl.max(left.unwrap_or_default());
     }
     client.claim(&claim).await
 }
@@ -103,14 +79,6 @@ fn try_leaves_a_mark() -> Double {
     })
 }
 
-async fn one_reader_releases_all(client: Client, grant: GrantRef) -> Result<LeaseStatus> {
-    let held = client.release(&grant).await?;
-    if held == LeaseStatus::Held && grant.mode == Mode::Shared {
-        client.store.force_release(&grant.key, None).await?;
-    }
-    Ok(held)
-}
-
 /// A counter that every claim increments, also one that is repeated.
 async fn counts_readers_twice(client: Client, claim: Claim) -> Result<Attempt> {
     let before = modes(&client, &claim.key).await?.len();
@@ -131,5 +99,5 @@ async fn strangers_release_readers(client: Client, grant: GrantRef) -> Result<Le
         client.store.force_release(&grant.key, None).await?;
         return Ok(LeaseStatus::Held);
     }
-    client.release(&grant).await
+    client.store.release(&grant).await
 }

@@ -56,7 +56,7 @@ impl Tells {
     }
 
     async fn releases(self: Arc<Self>, client: Client, grant: GrantRef) -> Result<LeaseStatus> {
-        let status = client.release(&grant).await?;
+        let status = client.store.release(&grant).await?;
         self.tell(&grant.key, Step::Release);
         Ok(status)
     }

@@ -5,11 +5,10 @@ use std::time::Duration;
 use leasehold_core::{Attempt, Backend, Claim, FencingToken, LeaseStatus, LockKey, Renewal, Result};
 
 use crate::suite_catches::catches;
-use crate::suite_catches::double::{self, Client, Downgrade};
+use crate::suite_catches::double::{self, Client};
 
 catches! {
     RenewsInTwoRequests double::renews(renews),
-    DowngradesInTwoRequests double::downgrades(downgrades),
     ClaimsAnEndedLeaseInTwoRequests double::claims(claims_what_has_ended)
         => c01_of_claims_at_one_moment_one_is_granted,
 }
@@ -38,13 +37,6 @@ async fn renews(client: Client, renewals: Vec<Renewal>) -> Vec<Result<LeaseStatu
         });
     }
     answers
-}
-
-async fn downgrades(client: Client, (writer, claim): Downgrade) -> Result<Attempt> {
-    if !sees(&client, &writer.key, writer.epoch).await? {
-        return client.store.downgrade(&writer, &claim).await;
-    }
-    writes(&client, &claim).await
 }
 
 async fn claims_what_has_ended(client: Client, claim: Claim) -> Result<Attempt> {

@@ -86,7 +86,7 @@ impl Marks {
 
     fn releases(&self, client: &Client, grant: &GrantRef) -> Result<LeaseStatus> {
         let (mut keys, now) = (self.keys.lock().unwrap(), Clock::system().now());
-        let held = at_once(client.release(grant))?;
+        let held = at_once(client.store.release(grant))?;
         let key = keys.entry(grant.key.clone()).or_default();
         if self.turns && held == LeaseStatus::Held && grant.mode == Mode::Exclusive && key.reader_waits > now {
             key.readers_turn = now.plus(Duration::from_millis(100));
@@ -166,7 +166,7 @@ impl Line {
         let mut keys = self.keys.lock().unwrap();
         let key = keys.entry(grant.key.clone()).or_default();
         key.0.retain(|(waits, mode, _)| *waits != grant.owner || self.keeps == Some(*mode));
-        at_once(client.release(grant))
+        at_once(client.store.release(grant))
     }
 
     async fn inspects(self: Arc<Self>, client: Client, key: LockKey) -> Result<Holders> {
