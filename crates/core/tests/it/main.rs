@@ -13,7 +13,6 @@ mod observed;
 mod permits;
 mod regressions;
 mod simulation;
-mod store_queue;
 mod story;
 mod suite_catches;
 mod surroundings;

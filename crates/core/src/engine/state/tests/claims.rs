@@ -63,6 +63,15 @@ fn a_grant_out_of_the_stores_queue_that_may_be_over_is_confirmed_first() {
 }
 
 #[test]
+fn what_a_waiter_learns_too_late_is_not_handed_over_while_its_place_is_given_up() {
+    let mut play = Play::of(QUEUES);
+    play.waits("a").claimed(1, queued(100, TTL, false)).due(2).waits("b").leaves("a");
+    // Its place is not given up: the answer under way may be a grant, which the release would end.
+    play.does("claim 1 by a, claim 1 by a, a is detached");
+    play.claimed(1, granted(4)).does("b has guard 0");
+}
+
+#[test]
 fn who_is_told_of_its_turn_does_not_ask_when_the_key_is_freed_here_also_while_its_claim_is_under_way() {
     for (notifies, asks) in [(true, ""), (false, "claim 1 by a")] {
         let mut play = Play::of(QUEUES);
