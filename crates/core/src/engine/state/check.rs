@@ -1,12 +1,15 @@
-//! What holds of a state after every step.
+//! What holds of a state after every step, and what tests of a state give it: cells and owners that are numbered.
 
+use std::cell::Cell;
 use std::collections::HashSet;
+use std::time::Duration;
 
 use super::event::{Actions, LeaseCell};
 use super::key::Key;
 use super::step::{Batches, Step};
 use super::{Randomness, State};
 use crate::clock::Moment;
+use crate::{GrantRef, LockKey, Mode, OwnerId};
 
 type Found = Result<(), String>;
 
@@ -31,9 +34,10 @@ impl<W: Clone, L: LeaseCell> State<W, L> {
                 (key.noted != Moment::NEVER) == scheduled.contains(&key.id),
                 "a key is not in the schedule that should be",
             )?;
-            let (mut out, mut batches) = (Actions::new(), Batches::new());
+            let (mut out, mut batches, mut owners) = (Actions::new(), Batches::new(), 0);
             let (members, next_id) = (&mut members, &mut next_id);
-            let step = Step { now, random: &mut NoChance, members, next_id, out: &mut out, batches: &mut batches };
+            let random = &mut TestRandom(&mut owners);
+            let step = Step { now, random, members, next_id, out: &mut out, batches: &mut batches };
             holds(key.noted <= key.next_event(&step).max(now), "a key needs attention before the schedule says so")?;
             key.check(now)?;
         }
@@ -120,15 +124,61 @@ impl<W: Clone, L: LeaseCell> Key<W, L> {
     }
 }
 
-/// Looking at a state takes no chances.
-struct NoChance;
+/// The cell of a lease: its number, what was granted, and when it was to end at first.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct LeaseNote {
+    pub(super) id: u32,
+    pub(super) first: Moment,
+    grant: GrantRef,
+}
 
-impl Randomness for NoChance {
-    fn owner(&mut self, _: Moment) -> crate::OwnerId {
-        unreachable!("nothing is asked for")
+thread_local! {
+    pub(super) static NEXT_CELL: Cell<u32> = const { Cell::new(0) };
+}
+
+impl LeaseCell for LeaseNote {
+    fn new(grant: GrantRef, first: Moment) -> Self {
+        let id = NEXT_CELL.replace(NEXT_CELL.get() + 1);
+        Self { id, first, grant }
     }
 
-    fn jittered(&mut self, pause: std::time::Duration) -> std::time::Duration {
+    fn key(&self) -> &LockKey {
+        &self.grant.key
+    }
+
+    fn owner(&self) -> OwnerId {
+        self.grant.owner
+    }
+
+    fn mode(&self) -> Mode {
+        self.grant.mode
+    }
+
+    fn epoch(&self) -> Option<u64> {
+        self.grant.epoch
+    }
+}
+
+/// Owner ids in the order in which they are asked for, and the longest pauses.
+pub(super) struct TestRandom<'n>(pub(super) &'n mut u64);
+
+impl Randomness for TestRandom<'_> {
+    fn owner(&mut self, _: Moment) -> OwnerId {
+        *self.0 += 1;
+        owner(*self.0)
+    }
+
+    fn jittered(&mut self, pause: Duration) -> Duration {
         pause
     }
+}
+
+pub(super) fn owner(number: u64) -> OwnerId {
+    OwnerId::parse_hex(&format!("{number:032x}")).unwrap_or_else(|| unreachable!("these are the digits of one"))
+}
+
+pub(super) fn number_of(owner: OwnerId) -> u64 {
+    let mut low = [0; 8];
+    low.copy_from_slice(&owner.as_bytes()[8..]);
+    u64::from_be_bytes(low)
 }

@@ -236,7 +236,7 @@ impl<W: Clone, L: LeaseCell> KeyEntry<W, L> {
 
 #[cfg(all(test, not(leasehold_search)))]
 mod tests {
-    use super::super::tests::Cell;
+    use super::super::check::LeaseNote;
     use super::*;
 
     fn name(number: usize) -> LockKey {
@@ -245,12 +245,12 @@ mod tests {
 
     #[test]
     fn an_entry_is_no_larger_than_the_lease_in_it() {
-        assert_eq!(size_of::<KeyEntry<(), Cell>>(), size_of::<HeldLease<Cell>>());
+        assert_eq!(size_of::<KeyEntry<(), LeaseNote>>(), size_of::<HeldLease<LeaseNote>>());
     }
 
     #[test]
     fn so_many_keys_are_spare_and_a_place_is_used_again() {
-        let mut keys: Keys<(), Cell> = Keys::new();
+        let mut keys: Keys<(), LeaseNote> = Keys::new();
         // As long as one key is there, the positions of the others are kept, too.
         keys.place(&name(SPARE + 1));
         let places: Vec<_> = (0..=SPARE).map(|number| keys.place(&name(number))).collect();
@@ -264,7 +264,7 @@ mod tests {
 
     #[test]
     fn the_room_of_many_keys_is_given_back_when_none_of_them_is_left() {
-        let mut keys: Keys<(), Cell> = Keys::new();
+        let mut keys: Keys<(), LeaseNote> = Keys::new();
         let places: Vec<_> = (0..=SPARE).map(|number| keys.place(&name(number))).collect();
         for place in &places {
             assert!(keys.at(*place, |_| ()).is_some());
@@ -276,7 +276,7 @@ mod tests {
 
     #[test]
     fn a_key_with_room_for_many_callers_is_not_kept_as_a_spare() {
-        let enlarge: [fn(&mut Key<(), Cell>); 5] = [
+        let enlarge: [fn(&mut Key<(), LeaseNote>); 5] = [
             |key| key.queue.waiters.reserve(ROOM + 1),
             |key| key.queue.offers.reserve(ROOM + 1),
             |key| key.store.claims.reserve(ROOM + 1),
@@ -292,7 +292,7 @@ mod tests {
             keys.at(place, enlarge);
             assert!(keys.spare.is_empty());
         }
-        let mut keys: Keys<(), Cell> = Keys::new();
+        let mut keys: Keys<(), LeaseNote> = Keys::new();
         let place = keys.place(&name(0));
         keys.at(place, |key| key.store.claims.reserve_exact(ROOM));
         assert_eq!(keys.spare.len(), 1);

@@ -3,6 +3,7 @@
 use std::cmp::Ordering;
 
 use super::super::Collected;
+use super::super::check::LeaseNote;
 use super::super::event::{Attach, Event, GuardRelease, Join, LeaseCell, Outcome, RequestId, WaiterId};
 use super::super::keys::KeyEntry;
 use super::key_names::name_of;
@@ -241,12 +242,7 @@ impl World {
     }
 
     /// What a caller is told.
-    pub(super) fn outcome_of(
-        &mut self,
-        side: Side,
-        handle: Handle,
-        outcome: Outcome<super::world::LeaseNote>,
-    ) -> Checked {
+    pub(super) fn outcome_of(&mut self, side: Side, handle: Handle, outcome: Outcome<LeaseNote>) -> Checked {
         let waits = |seat: &super::world::Seat| seat.handle == handle && matches!(seat.at, At::Waiting { .. });
         let Some(index) = self.seats.iter().position(waits) else {
             return broken(

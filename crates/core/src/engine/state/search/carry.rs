@@ -1,11 +1,10 @@
 //! What the state asks for is carried out, and what the store says comes back.
 
+use super::super::check::{LeaseNote, TestRandom};
 use super::super::event::{Action, Actions, Batch, End, Event, Request};
 use super::super::{Applying, State};
 use super::key_names::{name_of, number_of_key};
-use super::world::{
-    Answer, Asks, At, Checked, Flight, Handle, LeaseNote, Property, Seat, Side, TestRandom, World, broken,
-};
+use super::world::{Answer, Asks, At, Checked, Flight, Handle, Property, Seat, Side, World, broken};
 use crate::{Attempt, Claim, ErrorKind, LeaseStatus, LossReason, Mode, Notification};
 
 impl World {

@@ -7,10 +7,11 @@ use std::time::Duration;
 
 use smallvec::SmallVec;
 
+use super::super::check::number_of;
 use super::super::event::{Batch, BatchId, GuardRelease, Request, RequestId};
 use super::super::waiter::Changes;
 use super::store::{Holder, QueueEntry, Store};
-use super::world::{Answer, Asks, At, CellState, Flight, Handle, Leaving, Seat, UNIT, Wants, World, number_of};
+use super::world::{Answer, Asks, At, CellState, Flight, Handle, Leaving, Seat, UNIT, Wants, World};
 use crate::clock::Moment;
 use crate::{
     Attempt, Claim, Error, ErrorKind, GrantRef, LeaseStatus, Mode, Notification, OwnerId, Renewal, Result, SessionId,

@@ -1,5 +1,6 @@
 use super::super::State;
 use super::super::backoff::BackOff;
+use super::super::check::LeaseNote;
 use super::super::event::{End, GuardId, GuardRef, LeaseCell, LeaseId, Member, WaiterId};
 use super::super::in_store::InStore;
 use super::super::key::Key;
@@ -13,7 +14,7 @@ use super::super::step::Engine;
 use super::super::subscription::{Subscribed, Subscription};
 use super::super::waiter::{Changes, LastAnswer, Offer, Waiter};
 use super::encode::{Cell, Encode, Encoder, Epoch, Id, Past, encoded, epochs, words};
-use super::world::{Handle, LeaseNote};
+use super::world::Handle;
 use crate::LockOptions;
 
 encoded! {

@@ -1,8 +1,9 @@
 //! Which steps are possible next.
 
+use super::super::check::number_of;
 use super::super::event::Request;
 use super::moves::Move;
-use super::world::{Asks, At, World, number_of};
+use super::world::{Asks, At, World};
 use crate::Mode;
 
 #[allow(clippy::cast_possible_truncation, reason = "the lists are short")]

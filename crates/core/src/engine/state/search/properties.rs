@@ -1,5 +1,6 @@
 //! What must hold after every step.
 
+use super::super::check::LeaseNote;
 use super::super::event::{Batch, End, Granted, GuardRef, LeaseCell, Request};
 use super::super::key::Key;
 use super::super::keys::KeyEntry;
@@ -7,9 +8,7 @@ use super::super::lease::{GuardEntry, Lease};
 use super::super::pending::{PendingClaim, PendingRelease};
 use super::super::{RequestId, State, WaiterId};
 use super::key_names::{name_of, number_of_key};
-use super::world::{
-    Asks, At, Checked, Flight, Handle, LeaseNote, Property, Seat, TTL, Token, Wants, World, broken, units,
-};
+use super::world::{Asks, At, Checked, Flight, Handle, Property, Seat, TTL, Token, Wants, World, broken, units};
 use crate::clock::{Moment, lease_deadline};
 use crate::{LockKey, Mode, OwnerId, SessionId};
 

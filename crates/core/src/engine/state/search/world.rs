@@ -1,16 +1,14 @@
 //! Some engines, their callers, one key of a store, and all that is under way between them.
 
-use std::cell::Cell;
 use std::time::Duration;
 
-use super::super::event::{
-    End, Granted, GuardRef, GuardRelease, LeaseCell, LeaseId, Member, Request, RequestId, Traits, WaiterId,
-};
-use super::super::{Randomness, State};
+use super::super::State;
+use super::super::check::{LeaseNote, NEXT_CELL};
+use super::super::event::{End, Granted, GuardRef, GuardRelease, LeaseId, Member, Request, RequestId, Traits, WaiterId};
 use super::moves::{FAULTS, Fault, Move};
 use super::store::{Queue, Store};
 use crate::clock::Moment;
-use crate::{Attempt, GrantRef, LeaseStatus, LockKey, LockOptions, Mode, Notification, OwnerId, Result, SessionId};
+use crate::{Attempt, GrantRef, LeaseStatus, LockOptions, Mode, Notification, OwnerId, Result, SessionId};
 
 /// Time passes in steps of this: a quarter of a lease. It is a multiple of the grid that renewals are on.
 pub(super) const UNIT: Duration = Duration::from_millis(256);
@@ -22,41 +20,6 @@ pub(super) type Side = usize;
 /// How a caller is reached: another for each of its calls.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(super) struct Handle(pub(super) u32);
-
-/// The guards' cell of a lease: the world has what is in it.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct LeaseNote {
-    pub(super) id: u32,
-    grant: GrantRef,
-    first: Moment,
-}
-
-thread_local! {
-    static NEXT_CELL: Cell<u32> = const { Cell::new(0) };
-}
-
-impl LeaseCell for LeaseNote {
-    fn new(grant: GrantRef, first: Moment) -> Self {
-        let id = NEXT_CELL.replace(NEXT_CELL.get() + 1);
-        Self { id, grant, first }
-    }
-
-    fn key(&self) -> &LockKey {
-        &self.grant.key
-    }
-
-    fn owner(&self) -> OwnerId {
-        self.grant.owner
-    }
-
-    fn mode(&self) -> Mode {
-        self.grant.mode
-    }
-
-    fn epoch(&self) -> Option<u64> {
-        self.grant.epoch
-    }
-}
 
 /// What is searched.
 #[derive(Debug)]
@@ -380,30 +343,6 @@ impl World {
     pub(super) fn leave_with_cells(&mut self) {
         self.ids.cell = NEXT_CELL.get();
     }
-}
-
-/// Owner ids in the order in which they are asked for, and the longest pause.
-pub(super) struct TestRandom<'w>(pub(super) &'w mut u64);
-
-impl Randomness for TestRandom<'_> {
-    fn owner(&mut self, _: Moment) -> OwnerId {
-        *self.0 += 1;
-        owner(*self.0)
-    }
-
-    fn jittered(&mut self, pause: Duration) -> Duration {
-        pause
-    }
-}
-
-pub(super) fn owner(number: u64) -> OwnerId {
-    OwnerId::parse_hex(&format!("{number:032x}")).unwrap()
-}
-
-pub(super) fn number_of(owner: OwnerId) -> u64 {
-    let mut low = [0; 8];
-    low.copy_from_slice(&owner.as_bytes()[8..]);
-    u64::from_be_bytes(low)
 }
 
 impl Handle {

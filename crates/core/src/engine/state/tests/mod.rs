@@ -20,58 +20,16 @@ mod signals;
 use std::collections::BTreeMap;
 use std::time::Duration;
 
+use super::check::{LeaseNote, TestRandom, number_of, owner};
 use super::{
-    Action, Actions, Applying, Attach, Batch, Collected, Event, Granted, GuardRelease, Join, LeaseCell, Member,
-    Outcome, Randomness, Request, RequestId, State, Traits, WaiterId,
+    Action, Actions, Applying, Attach, Batch, Collected, Event, Granted, GuardRelease, Join, Member, Outcome, Request,
+    RequestId, State, Traits, WaiterId,
 };
 use crate::clock::Moment;
 use crate::{
-    Attempt, Claim, Error, ErrorKind, GrantRef, LeaseStatus, LockKey, LockOptions, Mode, Notification, OwnerId, Result,
+    Attempt, Claim, Error, ErrorKind, GrantRef, LeaseStatus, LockKey, LockOptions, Mode, Notification, Result,
     SessionId,
 };
-
-/// The cell of a lease knows where it began.
-#[derive(Clone, Debug, PartialEq)]
-pub(super) struct Cell {
-    grant: GrantRef,
-    limit: Moment,
-}
-
-impl LeaseCell for Cell {
-    fn new(grant: GrantRef, limit: Moment) -> Self {
-        Self { grant, limit }
-    }
-
-    fn key(&self) -> &LockKey {
-        &self.grant.key
-    }
-
-    fn owner(&self) -> OwnerId {
-        self.grant.owner
-    }
-
-    fn mode(&self) -> Mode {
-        self.grant.mode
-    }
-
-    fn epoch(&self) -> Option<u64> {
-        self.grant.epoch
-    }
-}
-
-/// Owner ids in their order, and the longest pauses.
-struct TestRandom<'a>(&'a mut u64);
-
-impl Randomness for TestRandom<'_> {
-    fn owner(&mut self, _: Moment) -> OwnerId {
-        *self.0 += 1;
-        owner(*self.0)
-    }
-
-    fn jittered(&mut self, pause: Duration) -> Duration {
-        pause
-    }
-}
 
 /// As most stores are: with leases and hand-offs, and nothing else.
 const PLAIN: Traits = Traits {
@@ -127,14 +85,6 @@ fn refused<T>() -> Result<T> {
     Err(Error::new(ErrorKind::Unavailable, "ask"))
 }
 
-fn owner(number: u64) -> OwnerId {
-    OwnerId::parse_hex(&format!("{number:032x}")).unwrap()
-}
-
-fn number(owner: OwnerId) -> u64 {
-    u64::from_str_radix(&owner.to_hex(), 16).unwrap()
-}
-
 fn millis(count: u64) -> Duration {
     Duration::from_millis(count)
 }
@@ -176,12 +126,12 @@ impl Caller {
 /// Some engines that share a state, and the store by hand. What the state machine does is written down in words; owners are numbers.
 #[derive(Clone)]
 struct Play {
-    state: State<&'static str, Cell>,
+    state: State<&'static str, LeaseNote>,
     now: Moment,
     owners: u64,
     engines: Vec<Member>,
     callers: BTreeMap<&'static str, WaiterId>,
-    guards: BTreeMap<&'static str, Granted<Cell>>,
+    guards: BTreeMap<&'static str, Granted<LeaseNote>>,
     /// What has no answer yet: what was asked, for which owner.
     asked: Vec<(&'static str, u64, RequestId)>,
     renewals: Vec<Batch>,
@@ -228,7 +178,10 @@ impl Play {
         assert_eq!(self.state.next(), Moment::NEVER);
     }
 
-    fn ask<T>(&mut self, ask: impl FnOnce(&mut State<&'static str, Cell>, Applying<'_, &'static str, Cell>) -> T) -> T {
+    fn ask<T>(
+        &mut self,
+        ask: impl FnOnce(&mut State<&'static str, LeaseNote>, Applying<'_, &'static str, LeaseNote>) -> T,
+    ) -> T {
         let mut out = Actions::new();
         let at = Applying { now: self.now, random: &mut TestRandom(&mut self.owners), out: &mut out };
         let answer = ask(&mut self.state, at);
@@ -245,7 +198,7 @@ impl Play {
         self
     }
 
-    fn words(&mut self, action: Action<&'static str, Cell>) -> String {
+    fn words(&mut self, action: Action<&'static str, LeaseNote>) -> String {
         let engine = |member| self.engines.iter().position(|known| *known == member).unwrap();
         match action {
             Action::Send { request, by, alone, .. } => {
@@ -280,7 +233,7 @@ impl Play {
             Request::Claim(id, claim) => {
                 let last = if claim.waits { "" } else { "last " };
                 let without = claim.lost.map_or_else(String::new, |epoch| format!(" that lost {epoch}"));
-                let owner = number(claim.owner);
+                let owner = number_of(claim.owner);
                 self.asked.push(("claim", owner, id));
                 return format!("{last}claim {owner}{without}");
             }
@@ -293,14 +246,14 @@ impl Play {
                 self.subscription = Some(id);
                 return "subscribe".to_owned();
             }
-            Request::Release(id, grant) => ("release", number(grant.owner), id),
-            Request::TakeOver(id, _, new, _) => ("take over", number(new), id),
+            Request::Release(id, grant) => ("release", number_of(grant.owner), id),
+            Request::TakeOver(id, _, new, _) => ("take over", number_of(new), id),
             Request::Downgrade(id, writer, claim) => {
                 let Claim { label, reason, ttl, waits, .. } = &claim;
                 assert_eq!((label.as_deref(), reason.as_deref()), (Some("me"), Some("because")));
                 assert_eq!((claim.mode, *ttl, *waits), (Mode::Shared, millis(TTL), false));
                 assert_eq!(writer.mode, Mode::Exclusive);
-                ("downgrade", number(claim.owner), id)
+                ("downgrade", number_of(claim.owner), id)
             }
         };
         self.asked.push((what, owner, id));

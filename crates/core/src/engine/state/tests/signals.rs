@@ -1,4 +1,5 @@
 use super::*;
+use crate::engine::state::LeaseCell;
 use Notification::{Ended, Freed};
 
 /// One who has a place in the store's queue, and listens.
@@ -19,7 +20,7 @@ fn listens() -> Play {
 fn who_is_told_of_a_grant_has_it_and_has_it_confirmed_soon() {
     let mut play = in_the_queue();
     play.told(1, 4).does("a has guard 0, unsubscribe").due(20).does("renew 1 within 3000");
-    assert_eq!(play.guards["a"].cell.grant.epoch, Some(4));
+    assert_eq!(play.guards["a"].cell.epoch(), Some(4));
 }
 
 #[test]
