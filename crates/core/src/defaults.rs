@@ -1,5 +1,6 @@
 use async_trait::async_trait;
 
+use crate::locker::through;
 use crate::{
     Admin, Capabilities, Cursor, DetachedLock, FencingToken, Holders, LockGuard, LockKey, LockOptions, Locker, OrBusy,
     Page, ReadGuard, Result, RwLocker,
@@ -51,21 +52,4 @@ impl<L: RwLocker> RwLocker for Defaults<L> {
     }
 }
 
-#[async_trait]
-impl<L: Admin> Admin for Defaults<L> {
-    async fn inspect(&self, key: &LockKey) -> Result<Holders> {
-        self.locker.inspect(key).await
-    }
-
-    async fn list(&self, prefix: &str, after: Option<&Cursor>) -> Result<Page> {
-        self.locker.list(prefix, after).await
-    }
-
-    async fn force_release(&self, key: &LockKey) -> Result<Holders> {
-        self.locker.force_release(key).await
-    }
-
-    async fn force_release_grant(&self, key: &LockKey, token: FencingToken) -> Result<Holders> {
-        self.locker.force_release_grant(key, token).await
-    }
-}
+through!([L: Admin] Admin for Defaults<L>, by locker);

@@ -116,71 +116,78 @@ pub trait Admin: fmt::Debug + Send + Sync {
     async fn force_release_grant(&self, key: &LockKey, token: FencingToken) -> Result<Holders>;
 }
 
-/// Implements a trait for a pointer to what implements it.
+/// Implements a trait for a pointer, by what it points to, or for another type, by a field of it.
 macro_rules! through {
-    (Locker for $pointer:ty $(, $of:ident: $bound:ident)?) => {
+    ([$($of:tt)*] Locker for $type:ty $(, by $field:ident)?) => {
         #[async_trait]
-        impl $(<$of: $bound + ?Sized>)? Locker for $pointer {
+        impl<$($of)*> Locker for $type {
             fn capabilities(&self) -> Capabilities {
-                (**self).capabilities()
+                through!(@ self $($field)?).capabilities()
             }
 
             async fn acquire_or_busy(&self, key: &LockKey, options: &LockOptions) -> Result<OrBusy<LockGuard>> {
-                (**self).acquire_or_busy(key, options).await
+                through!(@ self $($field)?).acquire_or_busy(key, options).await
             }
 
             async fn attach(&self, grant: &DetachedLock, options: &LockOptions) -> Result<Option<LockGuard>> {
-                (**self).attach(grant, options).await
+                through!(@ self $($field)?).attach(grant, options).await
             }
         }
     };
-    (RwLocker for $pointer:ty $(, $of:ident: $bound:ident)?) => {
+    ([$($of:tt)*] RwLocker for $type:ty) => {
         #[async_trait]
-        impl $(<$of: $bound + ?Sized>)? RwLocker for $pointer {
+        impl<$($of)*> RwLocker for $type {
             async fn acquire_read_or_busy(&self, key: &LockKey, options: &LockOptions) -> Result<OrBusy<ReadGuard>> {
                 (**self).acquire_read_or_busy(key, options).await
             }
         }
     };
-    (Admin for $pointer:ty $(, $of:ident: $bound:ident)?) => {
+    ([$($of:tt)*] Admin for $type:ty $(, by $field:ident)?) => {
         #[async_trait]
-        impl $(<$of: $bound + ?Sized>)? Admin for $pointer {
+        impl<$($of)*> Admin for $type {
             async fn inspect(&self, key: &LockKey) -> Result<Holders> {
-                (**self).inspect(key).await
+                through!(@ self $($field)?).inspect(key).await
             }
 
             async fn list(&self, prefix: &str, after: Option<&Cursor>) -> Result<Page> {
-                (**self).list(prefix, after).await
+                through!(@ self $($field)?).list(prefix, after).await
             }
 
             async fn force_release(&self, key: &LockKey) -> Result<Holders> {
-                (**self).force_release(key).await
+                through!(@ self $($field)?).force_release(key).await
             }
 
             async fn force_release_grant(&self, key: &LockKey, token: FencingToken) -> Result<Holders> {
-                (**self).force_release_grant(key, token).await
+                through!(@ self $($field)?).force_release_grant(key, token).await
             }
         }
     };
+    (@ $this:ident) => {
+        (**$this)
+    };
+    (@ $this:ident $field:ident) => {
+        $this.$field
+    };
 }
+pub(crate) use through;
 
-through!(Locker for Arc<L>, L: Locker);
-through!(RwLocker for Arc<L>, L: RwLocker);
-through!(Admin for Arc<T>, T: Admin);
-through!(Locker for &Arc<L>, L: Locker);
-through!(RwLocker for &Arc<L>, L: RwLocker);
-through!(Admin for &Arc<T>, T: Admin);
+through!([L: Locker + ?Sized] Locker for Arc<L>);
+through!([L: RwLocker + ?Sized] RwLocker for Arc<L>);
+through!([T: Admin + ?Sized] Admin for Arc<T>);
+through!([L: Locker + ?Sized] Locker for &Arc<L>);
+through!([L: RwLocker + ?Sized] RwLocker for &Arc<L>);
+through!([T: Admin + ?Sized] Admin for &Arc<T>);
 // A reference to, or a box of, a type that is `Backed` is `Backed` itself. Of the others only these: another crate may
 // implement `Backed` for a reference to its own type.
-through!(Locker for &dyn Locker);
-through!(Locker for &dyn RwLocker);
-through!(RwLocker for &dyn RwLocker);
-through!(Admin for &dyn Admin);
-through!(Locker for Box<dyn Locker>);
-through!(Locker for Box<dyn RwLocker>);
-through!(RwLocker for Box<dyn RwLocker>);
-through!(Admin for Box<dyn Admin>);
-through!(Locker for &Box<dyn Locker>);
-through!(Locker for &Box<dyn RwLocker>);
-through!(RwLocker for &Box<dyn RwLocker>);
-through!(Admin for &Box<dyn Admin>);
+through!([] Locker for &dyn Locker);
+through!([] Locker for &dyn RwLocker);
+through!([] RwLocker for &dyn RwLocker);
+through!([] Admin for &dyn Admin);
+through!([] Locker for Box<dyn Locker>);
+through!([] Locker for Box<dyn RwLocker>);
+through!([] RwLocker for Box<dyn RwLocker>);
+through!([] Admin for Box<dyn Admin>);
+through!([] Locker for &Box<dyn Locker>);
+through!([] Locker for &Box<dyn RwLocker>);
+through!([] RwLocker for &Box<dyn RwLocker>);
+through!([] Admin for &Box<dyn Admin>);

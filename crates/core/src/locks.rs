@@ -3,6 +3,7 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 
+use crate::locker::through;
 use crate::{
     Admin, Backed, Backend, BoxFuture, Capabilities, Capability, Cursor, DetachedLock, Error, ErrorKind, FencingToken,
     Holders, LockGuard, LockKey, LockOptions, Locker, OrBusy, Page, Result, RwLocker, SharedBackend,
@@ -111,36 +112,5 @@ impl fmt::Debug for Locks {
     }
 }
 
-#[async_trait]
-impl Locker for Locks {
-    fn capabilities(&self) -> Capabilities {
-        self.store.capabilities()
-    }
-
-    async fn acquire_or_busy(&self, key: &LockKey, options: &LockOptions) -> Result<OrBusy<LockGuard>> {
-        self.store.acquire_or_busy(key, options).await
-    }
-
-    async fn attach(&self, grant: &DetachedLock, options: &LockOptions) -> Result<Option<LockGuard>> {
-        self.store.attach(grant, options).await
-    }
-}
-
-#[async_trait]
-impl Admin for Locks {
-    async fn inspect(&self, key: &LockKey) -> Result<Holders> {
-        self.store.inspect(key).await
-    }
-
-    async fn list(&self, prefix: &str, after: Option<&Cursor>) -> Result<Page> {
-        self.store.list(prefix, after).await
-    }
-
-    async fn force_release(&self, key: &LockKey) -> Result<Holders> {
-        self.store.force_release(key).await
-    }
-
-    async fn force_release_grant(&self, key: &LockKey, token: FencingToken) -> Result<Holders> {
-        self.store.force_release_grant(key, token).await
-    }
-}
+through!([] Locker for Locks, by store);
+through!([] Admin for Locks, by store);

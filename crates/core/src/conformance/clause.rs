@@ -17,11 +17,11 @@ pub(super) fn text(number: &str) -> Option<&'static str> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::conformance::cases::all;
+    use crate::conformance::cases::CASES;
 
     #[test]
     fn every_case_is_named_after_a_clause_of_the_contract() {
-        for case in all() {
+        for case in CASES {
             assert!(text(&number(case.name)).is_some_and(|text| text.starts_with("**")), "{}", case.name);
         }
     }
@@ -33,7 +33,7 @@ mod tests {
     fn every_clause_has_a_case_or_is_the_engines_alone() {
         for line in CONTRACT.lines().filter(|line| line.starts_with("| C")) {
             let clause = line["| ".len()..].split(' ').next().unwrap_or_default();
-            let has_a_case = all().iter().any(|case| number(case.name) == clause);
+            let has_a_case = CASES.iter().any(|case| number(case.name) == clause);
             assert!(has_a_case != OF_THE_ENGINE.contains(&clause), "{clause}");
         }
     }

@@ -13,7 +13,7 @@ use libtest_mimic::{Completion, Failed, Trial};
 use tokio::runtime::Runtime;
 
 use super::arguments::Asked;
-use super::cases::{Case, ClauseCheck, TestContext, all};
+use super::cases::{CASES, Case, ClauseCheck, TestContext};
 use super::clause;
 use super::expected::Expected;
 use super::model;
@@ -33,7 +33,7 @@ const CASE_LIMIT: Duration = Duration::from_secs(45);
 pub async fn failures(subject: Arc<dyn Subject>, only: Option<&str>) -> BTreeSet<(&'static str, String)> {
     let capabilities = subject.capabilities();
     let mut running = tokio::task::JoinSet::new();
-    let asked = all().iter().filter(|case| only.is_none_or(|only| case.name.starts_with(only)));
+    let asked = CASES.iter().filter(|case| only.is_none_or(|only| case.name.starts_with(only)));
     for case in asked.filter(|case| why_ignored(case, &capabilities).is_none()) {
         let mut context = TestContext::new(Arc::clone(&subject), "", case.name, LocalHandoff::new());
         context.is_explained = false;
@@ -120,7 +120,7 @@ fn trials_of(
         &[("", LocalHandoff::new())]
     };
     let mut trials = Vec::new();
-    for case in all() {
+    for case in CASES {
         let name = format!("{}::{}{suffix}", capabilities.backend(), case.name);
         let why = absent.map(str::to_owned).or_else(|| why_ignored(case, &capabilities));
         let both = handoffs.iter().map(|(off, local_handoff)| {
@@ -198,7 +198,7 @@ impl Counts {
     /// Notes that a case failed, and which clause is broken.
     fn note_failure(&self, case: &'static Case, clause: &str) {
         self.failed.fetch_add(1, Ordering::Relaxed);
-        let place = all().iter().position(|one| std::ptr::eq(one, case)).unwrap_or_default();
+        let place = CASES.iter().position(|one| std::ptr::eq(one, case)).unwrap_or_default();
         self.broken.lock().unwrap_or_else(PoisonError::into_inner).insert((place, clause.to_owned()));
     }
 
@@ -212,7 +212,7 @@ impl Counts {
         let broken = self.broken.lock().unwrap_or_else(PoisonError::into_inner);
         let mut clauses: Vec<_> = broken.iter().map(|(_, clause)| clause.as_str()).collect();
         clauses.dedup();
-        if let Some(first) = broken.iter().find_map(|(place, _)| all().get(*place)) {
+        if let Some(first) = broken.iter().find_map(|(place, _)| CASES.get(*place)) {
             println!("begin with {}\nbroken: {}\n", first.name, clauses.join(", "));
         }
     }

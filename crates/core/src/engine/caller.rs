@@ -138,14 +138,9 @@ pub(super) struct DetachOnDrop<'c, S: Spawn>(pub(super) &'c Caller, pub(super) &
 
 impl<S: Spawn> Drop for DetachOnDrop<'_, S> {
     fn drop(&mut self) {
-        let mut state = self.0.lock();
-        state.detached = true;
-        let (request, waker) = (state.request.take(), state.waker.take());
-        drop(state);
-        if let Some(request) = request {
-            self.1.spawn(self.0.runtime(), request);
-        }
+        self.0.detach(self.1);
         // A waker that is dropped may drop a guard of the engine: not later, under the lock of the driver.
+        let waker = self.0.lock().waker.take();
         drop(waker);
     }
 }

@@ -37,10 +37,6 @@ pub(super) struct Case {
 
 pub(super) type ClauseCheck = fn(TestContext) -> BoxFuture<'static, Result<(), Failure>>;
 
-pub(super) fn all() -> &'static [Case] {
-    CASES
-}
-
 macro_rules! cases {
     ($($module:ident :: $name:ident $([$($need:ident),+])? $(![$($spoiler:ident),+])?)*) => {
         &[$(Case {
@@ -52,7 +48,7 @@ macro_rules! cases {
     };
 }
 
-const CASES: &[Case] = cases! {
+pub(super) static CASES: &[Case] = cases! {
     model::c01_any_script_of_steps_is_answered_as_the_contract_says
     exclusion::c01_a_second_holder_is_excluded
     exclusion::c01_sixteen_contenders_never_overlap

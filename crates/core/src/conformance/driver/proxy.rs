@@ -32,7 +32,7 @@ struct Shared {
     releases: watch::Sender<()>,
 }
 
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Default)]
 struct Faults {
     server: u16,
     delay: Duration,
@@ -82,19 +82,7 @@ impl Proxy {
         let listener = StdListener::bind((Ipv4Addr::LOCALHOST, 0)).expect("a free port");
         let port = listener.local_addr().expect("its address").port();
         listener.set_nonblocking(true).expect("a listener for a runtime");
-        let faults = Faults {
-            server,
-            delay: Duration::ZERO,
-            refuses: false,
-            drops_next_reply: false,
-            tears_next_reply: false,
-            connections: 0,
-            without_requests_below: 0,
-            without_replies_below: 0,
-            holding_below: 0,
-            open: 0,
-            effects: Effects::default(),
-        };
+        let faults = Faults { server, ..Faults::default() };
         let (cuts, releases) = (watch::Sender::new(()), watch::Sender::new(()));
         let shared = Arc::new(Shared { faults: Mutex::new(faults), cuts, releases });
         let (running, ended) = oneshot::channel();

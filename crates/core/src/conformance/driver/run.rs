@@ -7,7 +7,7 @@ use std::time::Duration;
 use libtest_mimic::{Completion, Failed, Trial};
 use tokio::runtime::Builder;
 
-use super::cases::{Case, all};
+use super::cases::{CASES, Case};
 use super::rig::{Rig, Unable};
 use super::stage::{Stage, Verdict};
 use crate::conformance::arguments::Asked;
@@ -23,7 +23,7 @@ static TURNS: Turns = Turns::new(5);
 
 /// The cases that are asked for.
 pub(in crate::conformance) fn trials(rig: &Arc<dyn Rig>, asked: &Asked) -> Vec<Trial> {
-    let trials = all().iter().map(|case| {
+    let trials = CASES.iter().map(|case| {
         let rig = Arc::clone(rig);
         Trial::ignorable_test(format!("{}::driver::{}", rig.kind().name, case.name), move || {
             let _turn = TURNS.take();

@@ -1,5 +1,7 @@
 //! What is known of one key in the store.
 
+use std::mem::replace;
+
 use super::event::Member;
 use super::pending::{LostEpoch, PendingClaim, PendingRelease, PendingTakeOver};
 use super::subscription::Subscription;
@@ -58,28 +60,11 @@ impl<W> InStore<W> {
 
     /// Empties it, and keeps the capacity of its lists.
     pub(super) fn clear(&mut self) {
-        // Each field is named, so that none that comes is forgotten.
-        let Self {
-            claims,
-            take_overs,
-            releases,
-            lost,
-            mark,
-            subscription,
-            wants_notifications,
-            changes,
-            last_answer,
-            busy_until,
-            session,
-            yield_until,
-        } = self;
+        let Self { mut claims, mut take_overs, mut releases, mut lost, .. } = replace(self, Self::new());
         claims.clear();
         take_overs.clear();
         releases.clear();
         lost.clear();
-        (*subscription, *wants_notifications, *changes) = (Subscription::new(), false, Changes::default());
-        *mark = None;
-        (*last_answer, *busy_until) = (None, Moment::default());
-        (*session, *yield_until) = (None, Moment::default());
+        (self.claims, self.take_overs, self.releases, self.lost) = (claims, take_overs, releases, lost);
     }
 }

@@ -191,7 +191,7 @@ impl<W: Clone, L: LeaseCell> State<W, L> {
             }
             Event::Tick => self.tick(at),
             Event::Close(member) => self.close(at, member),
-            Event::Abandon(member) => self.abandon(at, member),
+            Event::Abandon(member) => self.on_all(at, member, |key, step| key.abandon(step, member)),
         }
     }
 
@@ -261,10 +261,6 @@ impl<W: Clone, L: LeaseCell> State<W, L> {
             engine.closed = true;
         }
         self.on_all(at, member, |key, step| key.close(step, member));
-    }
-
-    fn abandon(&mut self, at: Applying<'_, W, L>, member: Member) {
-        self.on_all(at, member, |key, step| key.abandon(step, member));
     }
 
     fn on_all(

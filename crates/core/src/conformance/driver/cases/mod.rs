@@ -22,10 +22,6 @@ pub(super) struct Case {
 
 type Check = fn(Stage) -> LocalBoxFuture<'static, Verdict>;
 
-pub(super) fn all() -> &'static [Case] {
-    CASES
-}
-
 macro_rules! cases {
     ($($module:ident :: $name:ident $(@ $room:ident)?)*) => {
         &[$(Case { name: stringify!($name), room: cases!(@room $($room)?), run: |stage| Box::pin($module::$name(stage)) }),*]
@@ -35,7 +31,7 @@ macro_rules! cases {
 }
 
 // Those that take longest come first: begun last, they would be waited for alone.
-const CASES: &[Case] = cases! {
+pub(super) static CASES: &[Case] = cases! {
     growth::a_key_costs_no_more_after_thousands_of_cycles
     growth::a_thousand_hand_offs_leave_no_more_on_the_server_than_ten
     growth::the_keys_of_others_slow_nobody_down
