@@ -1,7 +1,7 @@
 //! What holds of a state after every step, and what tests of a state give it: cells and owners that are numbered.
 
-use std::cell::Cell;
 use std::collections::HashSet;
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
 use super::event::{Actions, LeaseCell};
@@ -124,7 +124,7 @@ impl<W: Clone, L: LeaseCell> Key<W, L> {
     }
 }
 
-/// The cell of a lease: its number, what was granted, and when it was to end at first.
+/// The cell of a lease: its number, of which only the order means something, what was granted, and when it was to end at first.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct LeaseNote {
     pub(super) id: u32,
@@ -132,14 +132,10 @@ pub(super) struct LeaseNote {
     grant: GrantRef,
 }
 
-thread_local! {
-    pub(super) static NEXT_CELL: Cell<u32> = const { Cell::new(0) };
-}
-
 impl LeaseCell for LeaseNote {
     fn new(grant: GrantRef, first: Moment) -> Self {
-        let id = NEXT_CELL.replace(NEXT_CELL.get() + 1);
-        Self { id, first, grant }
+        static CELLS: AtomicU32 = AtomicU32::new(0);
+        Self { id: CELLS.fetch_add(1, Ordering::Relaxed), first, grant }
     }
 
     fn key(&self) -> &LockKey {

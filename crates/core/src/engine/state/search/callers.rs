@@ -27,7 +27,7 @@ impl World {
     fn asks(&mut self, index: usize, mode: Mode, limit: Moment) -> (Side, Join<Handle>) {
         let (side, member, _) = self.members[self.config.seats[index].member];
         let (key, options) = (self.key_of(index), self.options(index));
-        (side, Join { member, key, mode, options, limit, handle: Handle::next(&mut self.ids) })
+        (side, Join { member, key, mode, options, limit, handle: self.next_handle() })
     }
 
     /// A caller that takes a lock over waits for the answer, and has no limit.
@@ -126,7 +126,7 @@ impl World {
     pub(super) fn release_guard(&mut self, index: usize, waits: bool) -> Checked {
         let side = self.side_of(index);
         let At::Holding { guard, owner, cell, .. } = self.seats[index].at.clone() else { return Ok(()) };
-        let handle = Handle::next(&mut self.ids);
+        let handle = self.next_handle();
         self.seats[index].handle = handle;
         self.seats[index].at = At::Away;
         self.begins_rest(side, &guard);

@@ -31,7 +31,7 @@ impl World {
         ask: impl FnOnce(&mut State<Handle, LeaseNote>, Applying<'_, Handle, LeaseNote>) -> T,
     ) -> (T, Actions<Handle, LeaseNote>) {
         let mut out = Actions::new();
-        let at = Applying { now: self.now, random: &mut TestRandom(&mut self.ids.owner), out: &mut out };
+        let at = Applying { now: self.now, random: &mut TestRandom(&mut self.owners), out: &mut out };
         (ask(&mut self.sides[side], at), out)
     }
 

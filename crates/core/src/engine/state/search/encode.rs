@@ -263,7 +263,8 @@ impl Encoder {
             most,
             refused,
             faulted,
-            ids: _,
+            owners: _,
+            handles: _,
             busy: _,
             seen: _,
         } = world;

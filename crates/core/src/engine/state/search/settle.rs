@@ -56,9 +56,7 @@ impl World {
     /// What was not carried out, or answered, when its sender gave up is carried out now.
     fn land_late(&mut self) {
         while let Some(index) = self.flights.iter().position(|flight| flight.unheard) {
-            self.enter();
             self.execute(index);
-            self.leave_with_cells();
         }
     }
 
@@ -78,9 +76,7 @@ impl World {
         if self.busy > 1000 {
             return broken(Property::Liveness, "there is no end of what is done without time passing");
         }
-        self.enter();
         let done = self.one_thing(unpolled)?;
-        self.leave_with_cells();
         if done {
             self.check()?;
         }
@@ -149,13 +145,11 @@ impl World {
     /// Everybody leaves.
     fn all_go(&mut self) -> Checked {
         for index in 0..self.seats.len() {
-            self.enter();
             match self.seats[index].at {
                 At::Holding { .. } => self.release_guard(index, false)?,
                 At::Waiting { .. } => self.leave(index)?,
                 At::Away => {}
             }
-            self.leave_with_cells();
         }
         self.flights.iter_mut().for_each(|flight| flight.by = None);
         while self.proceed(None)? {}
@@ -197,9 +191,7 @@ impl World {
     /// A close ends as soon as what is under way is answered.
     fn closes(mut self, member: usize) -> Checked {
         let start = self.now;
-        self.enter();
         self.close(member)?;
-        self.leave_with_cells();
         let (side, id, _) = self.members[member];
         while !self.sides[side].is_idle(id) {
             let of_it = |flight: &super::world::Flight| {
@@ -212,17 +204,13 @@ impl World {
                 flight.member == member && counts && !flight.unheard
             };
             if let Some(index) = self.flights.iter().position(of_it) {
-                self.enter();
                 if !self.is_answered(index) {
                     self.execute(index);
                 }
                 self.answer(index)?;
-                self.leave_with_cells();
                 self.check()?;
             } else if self.sides.iter().any(|side| side.next() <= self.now) {
-                self.enter();
                 (0..self.sides.len()).try_for_each(|side| self.timer(side))?;
-                self.leave_with_cells();
             } else if !(self.faulted || self.refused) || !self.wait_for_next(start, units(TTL) + UNIT)? {
                 return broken(Property::Close, "a close does not end");
             }

@@ -11,9 +11,7 @@ impl World {
     /// Takes a step, and checks everything.
     pub(super) fn take(&mut self, step: Move) -> Checked {
         self.seen.clear();
-        self.enter();
         self.go(step)?;
-        self.leave_with_cells();
         self.check()
     }
 

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use super::super::State;
-use super::super::check::{LeaseNote, NEXT_CELL};
+use super::super::check::LeaseNote;
 use super::super::event::{End, Granted, GuardRef, GuardRelease, LeaseId, Member, Request, RequestId, Traits, WaiterId};
 use super::moves::{FAULTS, Fault, Move};
 use super::store::{Queue, Store};
@@ -100,7 +100,9 @@ pub(super) struct World {
     pub(super) refused: bool,
     /// Something went wrong with what was sent: what is left of it may take a lease to go.
     pub(super) faulted: bool,
-    pub(super) ids: Ids,
+    /// How many owners and handles there were.
+    pub(super) owners: u64,
+    pub(super) handles: u32,
     /// How much was done since time passed, when nothing goes wrong any more.
     pub(super) busy: u32,
     /// What happened in the last step.
@@ -108,13 +110,6 @@ pub(super) struct World {
 }
 
 pub(super) type Token = (u64, u16);
-
-#[derive(Clone, Debug)]
-pub(super) struct Ids {
-    pub(super) owner: u64,
-    pub(super) handle: u32,
-    pub(super) cell: u32,
-}
 
 #[derive(Clone, Debug)]
 pub(super) struct Seat {
@@ -270,7 +265,8 @@ impl World {
             most: config.most,
             refused: false,
             faulted: false,
-            ids: Ids { owner: 0, handle: 0, cell: 0 },
+            owners: 0,
+            handles: 0,
             busy: 0,
             seen: Vec::new(),
         };
@@ -335,19 +331,8 @@ impl World {
         self.cells.iter().any(|known| known.id == cell && known.end.is_none() && self.now < known.limit)
     }
 
-    /// Has the state take its next ids from where this world is.
-    pub(super) fn enter(&self) {
-        NEXT_CELL.set(self.ids.cell);
-    }
-
-    pub(super) fn leave_with_cells(&mut self) {
-        self.ids.cell = NEXT_CELL.get();
-    }
-}
-
-impl Handle {
-    pub(super) fn next(ids: &mut Ids) -> Self {
-        ids.handle += 1;
-        Self(ids.handle)
+    pub(super) fn next_handle(&mut self) -> Handle {
+        self.handles += 1;
+        Handle(self.handles)
     }
 }
