@@ -3,7 +3,7 @@ use super::moves::Fault::{
     Break, Close, DropNotification, Force, ForceElsewhere, Forge, Forget, Leave, Lose, Pause, Refuse, RenewNow,
     RepeatNotification, Restart, Twice,
 };
-use super::moves::Move::{Collect, Detach, Drop, Join, RoundTrip};
+use super::moves::Move::{Collect, Drop, Fault as By, Join, RoundTrip};
 use super::world::{Config, SeatOf, Waits};
 use crate::Mode::{Exclusive, Shared};
 
@@ -124,7 +124,7 @@ const ATTACHES_OF: Config = Config {
     name: "a detached lock",
     members: &[(0, None), (1, None)],
     seats: &[WAITS, SeatOf { joins: 2, ..WAITS }, SeatOf { member: 1, joins: 2, ..WAITS }],
-    begins: &[Join(0), RoundTrip(0), Collect(0), Detach(0)],
+    begins: &[Join(0), RoundTrip(0), Collect(0), By(Fault::Detach, 0)],
     faults: &[(Fault::Detach, 1), (Lose, 1), (Refuse, 1), (Leave, 1), (Close, 1), (ForceElsewhere, 1), (Pause, 1)],
     most: 3,
     ..PLAIN

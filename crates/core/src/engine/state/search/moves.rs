@@ -36,68 +36,38 @@ pub(super) enum Fault {
 
 pub(super) const FAULTS: usize = Fault::Twice as usize + 1;
 
+impl Fault {
+    /// The step that it is. The number is a place in the list of what it hits, or 0.
+    pub(super) fn at(self, place: u8) -> Move {
+        Move::Fault(self, place)
+    }
+}
+
 /// A step. The numbers are places in the lists of the world.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Move {
     Join(u8),
     Collect(u8),
     TimesUp(u8),
-    Leave(u8),
     /// A guard is released, and its caller waits for the answer.
     Release(u8),
     /// A guard is dropped.
     Drop(u8),
-    /// And what is left of it acts once more.
-    DropTwice(u8),
     Attach(u8),
-    Detach(u8),
-    Downgrade(u8),
-    RenewNow(u8),
     Execute(u8),
     Answer(u8),
     /// Both.
     RoundTrip(u8),
-    Lose(u8),
-    Refuse(u8),
-    Break(u8),
     Deliver(u8),
-    DropNotification(u8),
-    RepeatNotification(u8),
-    Forge(u8),
-    Force(u8),
-    ForceElsewhere,
-    Forget,
-    Restart,
-    Close(u8),
     /// Time passes, and the timers fire.
     Tick,
-    /// Time passes, and they do not.
-    Pause,
     Timer(u8),
+    Fault(Fault, u8),
 }
 
 impl Move {
     /// What the adversary does with it, if it is one of its: so many of each may be.
     pub(super) fn fault(self) -> Option<Fault> {
-        Some(match self {
-            Self::Leave(_) => Fault::Leave,
-            Self::DropTwice(_) => Fault::Twice,
-            Self::Detach(_) => Fault::Detach,
-            Self::Downgrade(_) => Fault::Downgrade,
-            Self::RenewNow(_) => Fault::RenewNow,
-            Self::Lose(_) => Fault::Lose,
-            Self::Refuse(_) => Fault::Refuse,
-            Self::Break(_) => Fault::Break,
-            Self::DropNotification(_) => Fault::DropNotification,
-            Self::RepeatNotification(_) => Fault::RepeatNotification,
-            Self::Forge(_) => Fault::Forge,
-            Self::Force(_) => Fault::Force,
-            Self::ForceElsewhere => Fault::ForceElsewhere,
-            Self::Forget => Fault::Forget,
-            Self::Restart => Fault::Restart,
-            Self::Close(_) => Fault::Close,
-            Self::Pause => Fault::Pause,
-            _ => return None,
-        })
+        if let Self::Fault(fault, _) = self { Some(fault) } else { None }
     }
 }

@@ -2,7 +2,7 @@
 
 use super::super::check::number_of;
 use super::super::event::Request;
-use super::moves::Move;
+use super::moves::{Fault, Move};
 use super::world::{Asks, At, World};
 use crate::Mode;
 
@@ -22,19 +22,16 @@ impl World {
             let at = small(index);
             match &flight.answer {
                 None if flight.unheard => moves.push(Move::Execute(at)),
-                None => moves.extend([
-                    Move::RoundTrip(at),
-                    Move::Execute(at),
-                    Move::Lose(at),
-                    Move::Refuse(at),
-                    Move::Break(at),
-                ]),
-                Some(_) => moves.extend([Move::Answer(at), Move::Lose(at)]),
+                None => {
+                    moves.extend([Move::RoundTrip(at), Move::Execute(at)]);
+                    moves.extend([Fault::Lose, Fault::Refuse, Fault::Break].map(|fault| fault.at(at)));
+                }
+                Some(_) => moves.extend([Move::Answer(at), Fault::Lose.at(at)]),
             }
         }
         for index in 0..self.notifications.len() {
             let at = small(index);
-            moves.extend([Move::Deliver(at), Move::DropNotification(at), Move::RepeatNotification(at)]);
+            moves.extend([Move::Deliver(at), Fault::DropNotification.at(at), Fault::RepeatNotification.at(at)]);
         }
         self.moves_of_others(&mut moves);
         moves.retain(|step| step.fault().is_none_or(|fault| self.may(fault)));
@@ -52,14 +49,14 @@ impl World {
             At::Waiting { limit, offer, called, .. } => {
                 moves.extend((offer.is_some() || *called).then_some(Move::Collect(at)));
                 moves.extend((offer.is_none() && self.time_is_up(index)).then_some(Move::TimesUp(at)));
-                moves.extend((*limit >= self.now).then_some(Move::Leave(at)));
+                moves.extend((*limit >= self.now).then_some(Fault::Leave.at(at)));
             }
             At::Holding { mode, .. } => {
-                moves.extend([Move::Release(at), Move::Drop(at), Move::DropTwice(at)]);
+                moves.extend([Move::Release(at), Move::Drop(at), Fault::Twice.at(at)]);
                 if *mode == Mode::Exclusive {
-                    moves.extend([Move::Detach(at), Move::Downgrade(at)]);
+                    moves.extend([Fault::Detach.at(at), Fault::Downgrade.at(at)]);
                 }
-                moves.push(Move::RenewNow(at));
+                moves.push(Fault::RenewNow.at(at));
             }
         }
     }
@@ -74,16 +71,16 @@ impl World {
             let at = small(side);
             moves.extend((self.sides[side].next() <= self.now).then_some(Move::Timer(at)));
             let listens = self.subscribed.iter().any(|(of, _)| *of == side);
-            moves.extend((listens && !self.store.queue.is_empty()).then_some(Move::Forge(at)));
-            moves.extend(is_held.then_some(Move::Force(at)));
+            moves.extend((listens && !self.store.queue.is_empty()).then_some(Fault::Forge.at(at)));
+            moves.extend(is_held.then_some(Fault::Force.at(at)));
         }
         if is_held {
-            moves.extend([Move::ForceElsewhere, Move::Forget, Move::Restart]);
+            moves.extend([Fault::ForceElsewhere, Fault::Forget, Fault::Restart].map(|fault| fault.at(0)));
         }
         let open = self.closed.iter().enumerate().filter(|(_, closed)| !**closed);
-        moves.extend(open.map(|(index, _)| Move::Close(small(index))));
+        moves.extend(open.map(|(index, _)| Fault::Close.at(small(index))));
         if !self.is_still() {
-            moves.extend([Move::Tick, Move::Pause]);
+            moves.extend([Move::Tick, Fault::Pause.at(0)]);
         }
     }
 
@@ -110,9 +107,7 @@ impl World {
             Move::Execute(at)
             | Move::Answer(at)
             | Move::RoundTrip(at)
-            | Move::Lose(at)
-            | Move::Refuse(at)
-            | Move::Break(at) => {
+            | Move::Fault(Fault::Lose | Fault::Refuse | Fault::Break, at) => {
                 let flight = &self.flights[at as usize];
                 let asks = match &flight.asks {
                     Asks::Store(Request::Claim(id, claim)) => format!("claim {id:?} of {:?}", number_of(claim.owner)),
@@ -123,10 +118,10 @@ impl World {
                 };
                 format!("{asks} from {} {:?}", flight.side, flight.answer)
             }
-            Move::Deliver(at) | Move::DropNotification(at) | Move::RepeatNotification(at) => {
+            Move::Deliver(at) | Move::Fault(Fault::DropNotification | Fault::RepeatNotification, at) => {
                 format!("{:?}", self.notifications[at as usize])
             }
-            Move::Tick | Move::Pause => format!("after {:?}", self.now),
+            Move::Tick | Move::Fault(Fault::Pause, _) => format!("after {:?}", self.now),
             _ => String::new(),
         }
     }

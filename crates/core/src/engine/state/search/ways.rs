@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use super::super::event::Request;
 use super::configs;
-use super::moves::Move;
+use super::moves::{Fault, Move};
 use super::world::{Asks, At, Config, Flight, World};
 
 impl World {
@@ -19,11 +19,12 @@ impl World {
 /// Ways that only a larger search than that of the tests comes upon, and that once led to somebody who waits for ever.
 #[test]
 fn far_ways() {
-    use Move::{Join, Leave, Pause, RoundTrip, Tick, TimesUp};
+    use Fault::{Leave, Pause};
+    use Move::{Join, RoundTrip, Tick, TimesUp};
     let ways: [(&'static Config, &[Move]); 2] = [
         // The claim of one who is gone serves another beside whose own it is answered, and that does not come for it.
-        (&configs::EXCLUSIVE, &[Join(1), Leave(1), Join(2), Tick, Tick, TimesUp(2), RoundTrip(0), Tick, Tick]),
-        (&configs::TWO_PROCESSES, &[Join(2), Leave(2), Join(2), Tick, Tick, Tick, RoundTrip(0), Pause]),
+        (&configs::EXCLUSIVE, &[Join(1), Leave.at(1), Join(2), Tick, Tick, TimesUp(2), RoundTrip(0), Tick, Tick]),
+        (&configs::TWO_PROCESSES, &[Join(2), Leave.at(2), Join(2), Tick, Tick, Tick, RoundTrip(0), Pause.at(0)]),
     ];
     for (config, way) in ways {
         let mut world = World::new(config);
@@ -84,11 +85,11 @@ fn who_does_not_wait_is_told_that_the_number_is_too_old() {
 #[test]
 fn what_is_granted_late_to_an_owner_that_detached_is_given_back() {
     let mut world = World::new(&configs::DETACHED_IN_LINE);
-    for step in [Move::Join(0), Move::Lose(0), Move::Tick] {
+    for step in [Move::Join(0), Fault::Lose.at(0), Move::Tick] {
         world.take(step).unwrap();
     }
     world.answers_all();
-    for step in [Move::Collect(0), Move::Detach(0), Move::Attach(1)] {
+    for step in [Move::Collect(0), Fault::Detach.at(0), Move::Attach(1)] {
         world.take(step).unwrap();
     }
     world.answers_all();
