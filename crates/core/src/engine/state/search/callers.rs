@@ -7,7 +7,7 @@ use super::super::check::LeaseNote;
 use super::super::event::{Attach, Event, GuardRelease, Join, LeaseCell, Outcome, RequestId, WaiterId};
 use super::super::keys::KeyEntry;
 use super::key_names::name_of;
-use super::world::{At, Checked, Flight, Handle, Leaving, Property, Side, Token, Wants, World, broken};
+use super::world::{At, Checked, Handle, Leaving, Property, Side, Token, Wants, World, broken};
 use crate::clock::Moment;
 use crate::{ErrorKind, GrantRef, LeaseStatus, LossReason, Mode, Notification, OwnerId, ReleaseOutcome};
 
@@ -279,13 +279,5 @@ impl World {
             }
         }
         Ok(())
-    }
-
-    pub(super) fn discard(&mut self, index: usize) -> Flight {
-        self.flights.remove(index)
-    }
-
-    pub(super) fn is_answered(&self, index: usize) -> bool {
-        self.flights[index].answer.is_some()
     }
 }

@@ -187,7 +187,7 @@ impl World {
                     if self.sides[side].may_be_late(&grant.key, grant.owner) {
                         self.seen.push("an echo frees what a late claim took");
                     }
-                    self.freed(number_of_key(&grant.key));
+                    self.tell(number_of_key(&grant.key), Notification::Freed);
                 }
                 Answer::Release(Ok(held))
             }
@@ -205,7 +205,7 @@ impl World {
                 let attempt = self.store.downgrade(self.now, &writer, &claim);
                 if matches!(attempt, Attempt::Granted { .. }) {
                     self.seen.push(if unheard { "a downgrade is carried out late" } else { "a writer is downgraded" });
-                    self.freed(number_of_key(&claim.key));
+                    self.tell(number_of_key(&claim.key), Notification::Freed);
                 }
                 Answer::TakeOver(Ok(attempt))
             }
@@ -223,15 +223,23 @@ impl World {
         };
         self.store_settles();
         if unheard {
-            self.discard(index);
+            self.flights.remove(index);
         } else {
             self.flights[index].answer = Some(answer);
         }
     }
 
+    /// A request is carried out, if it was not before, and its answer arrives.
+    pub(super) fn round_trip(&mut self, index: usize) -> Checked {
+        if self.flights[index].answer.is_none() {
+            self.execute(index);
+        }
+        self.answer(index)
+    }
+
     /// Its answer arrives.
     pub(super) fn answer(&mut self, index: usize) -> Checked {
-        let Flight { side, asks, tells, answer, .. } = self.discard(index);
+        let Flight { side, asks, tells, answer, .. } = self.flights.remove(index);
         let Some(answer) = answer else { return Ok(()) };
         let told = answer.of_release();
         self.take_in(side, asks, answer)?;
@@ -283,13 +291,13 @@ impl World {
     /// Its answer is lost: it may not even have been carried out yet.
     pub(super) fn lose(&mut self, index: usize) -> Checked {
         self.faulted = true;
-        let executed = self.is_answered(index);
+        let executed = self.flights[index].answer.is_some();
         let flight = self.flights[index].clone();
         let failed = Answer::failed(&flight.asks, ErrorKind::Indeterminate);
         self.flights[index].answer = Some(failed);
         let may_come_yet = !executed && !matches!(flight.asks, Asks::Store(Request::Subscribe(..)) | Asks::Force(..));
         if matches!(flight.asks, Asks::Force(..)) {
-            self.discard(index);
+            self.flights.remove(index);
         } else {
             self.answer(index)?;
         }
@@ -307,7 +315,7 @@ impl World {
         self.faulted |= releases || kind != ErrorKind::Unavailable;
         let failed = Answer::failed(&self.flights[index].asks, kind);
         if matches!(failed, Answer::Force) {
-            self.discard(index);
+            self.flights.remove(index);
             return Ok(());
         }
         self.flights[index].answer = Some(failed);
@@ -320,10 +328,6 @@ impl World {
         for (key, notification) in granted {
             self.tell(key, notification);
         }
-    }
-
-    fn freed(&mut self, key: u8) {
-        self.tell(key, Notification::Freed);
     }
 
     /// Tells everybody who listens, once.
@@ -341,7 +345,7 @@ impl World {
     pub(super) fn force(&mut self, key: u8) {
         let evicted = self.store.force(key);
         self.evicted.extend(evicted);
-        self.freed(key);
+        self.tell(key, Notification::Freed);
         self.store_settles();
     }
 

@@ -27,7 +27,7 @@ const PLAIN: Config = Config {
 };
 
 /// One process, whose callers pass the lease on.
-pub(super) static EXCLUSIVE: Config = Config {
+pub(super) const EXCLUSIVE: Config = Config {
     name: "one process",
     seats: &[SeatOf { joins: 2, ..WAITS }, WAITS, SeatOf { waits: Waits::Units(2), ..WAITS }],
     faults: &[(Leave, 1), (Lose, 1)],
@@ -36,7 +36,7 @@ pub(super) static EXCLUSIVE: Config = Config {
 };
 
 /// Two processes, with callers that do not wait, or do not renew.
-pub(super) static TWO_PROCESSES: Config = Config {
+pub(super) const TWO_PROCESSES: Config = Config {
     name: "two processes",
     members: &[(0, None), (1, None)],
     seats: &[
@@ -50,9 +50,7 @@ pub(super) static TWO_PROCESSES: Config = Config {
 };
 
 /// A store with a line of its own.
-pub(super) static QUEUE: Config = QUEUE_OF;
-
-const QUEUE_OF: Config = Config {
+pub(super) const QUEUE: Config = Config {
     name: "a store's queue",
     members: &[(0, None), (1, None)],
     queues: true,
@@ -63,13 +61,13 @@ const QUEUE_OF: Config = Config {
 };
 
 /// The same, from where the holder is of another process, and the waiter listens.
-pub(super) static QUEUE_TOLD: Config = Config {
+pub(super) const QUEUE_TOLD: Config = Config {
     name: "a store's queue that tells",
     begins: &[Join(2), RoundTrip(0), Collect(2), Join(0), RoundTrip(0), RoundTrip(0), RoundTrip(0)],
-    ..QUEUE_OF
+    ..QUEUE
 };
 
-pub(super) static SHARED: Config = Config {
+pub(super) const SHARED: Config = Config {
     name: "readers",
     members: &[(0, None), (1, None)],
     seats: &[READS, SeatOf { joins: 2, ..READS }, SeatOf { member: 1, ..READS }, WAITS],
@@ -78,7 +76,7 @@ pub(super) static SHARED: Config = Config {
     ..PLAIN
 };
 
-pub(super) static SESSIONS: Config = Config {
+pub(super) const SESSIONS: Config = Config {
     name: "sessions",
     members: &[(0, Some(1)), (0, Some(2))],
     notifies: false,
@@ -89,7 +87,7 @@ pub(super) static SESSIONS: Config = Config {
 };
 
 /// Two engines of one session in one process, and what is refused for good.
-pub(super) static ONE_SESSION: Config = Config {
+pub(super) const ONE_SESSION: Config = Config {
     name: "two engines of one session",
     members: &[(0, Some(1)), (0, Some(1))],
     notifies: false,
@@ -99,7 +97,7 @@ pub(super) static ONE_SESSION: Config = Config {
     ..PLAIN
 };
 
-pub(super) static LOSSY: Config = Config {
+pub(super) const LOSSY: Config = Config {
     name: "a lossy store",
     members: &[(0, None), (1, None)],
     seats: &[WAITS, WAITS, SeatOf { member: 1, ..WAITS }],
@@ -108,7 +106,7 @@ pub(super) static LOSSY: Config = Config {
     ..PLAIN
 };
 
-pub(super) static ENDS: Config = Config {
+pub(super) const ENDS: Config = Config {
     name: "ends by others",
     members: &[(0, None), (1, None)],
     seats: &[SeatOf { cap: Some(2), ..WAITS }, WAITS, SeatOf { member: 1, ..WAITS }],
@@ -118,9 +116,7 @@ pub(super) static ENDS: Config = Config {
 };
 
 /// A lock that was detached, and callers of two processes who ask for it.
-pub(super) static ATTACHES: Config = ATTACHES_OF;
-
-const ATTACHES_OF: Config = Config {
+pub(super) const ATTACHES: Config = Config {
     name: "a detached lock",
     members: &[(0, None), (1, None)],
     seats: &[WAITS, SeatOf { joins: 2, ..WAITS }, SeatOf { member: 1, joins: 2, ..WAITS }],
@@ -131,21 +127,21 @@ const ATTACHES_OF: Config = Config {
 };
 
 /// In a store with a line, so that one owner claims more than once.
-pub(super) static DETACHED_IN_LINE: Config = Config {
+pub(super) const DETACHED_IN_LINE: Config = Config {
     name: "a detached lock in the store's line",
     queues: true,
     seats: &[WAITS, SeatOf { member: 1, ..WAITS }],
     begins: &[],
     faults: &[(Lose, 1), (Fault::Detach, 1)],
-    ..ATTACHES_OF
+    ..ATTACHES
 };
 
 /// Two who ask for it, and nothing goes wrong.
-static ATTACHES_IN_PEACE: Config =
-    Config { name: "a detached lock in peace", faults: &[(Fault::Detach, 1), (Leave, 1)], most: 2, ..ATTACHES_OF };
+const ATTACHES_IN_PEACE: Config =
+    Config { name: "a detached lock in peace", faults: &[(Fault::Detach, 1), (Leave, 1)], most: 2, ..ATTACHES };
 
 /// A writer that goes on as a reader, beside a reader and a writer elsewhere.
-pub(super) static DOWNGRADES: Config = Config {
+pub(super) const DOWNGRADES: Config = Config {
     name: "a writer that goes on as a reader",
     members: &[(0, None), (1, None)],
     seats: &[WAITS, READS, SeatOf { member: 1, ..WAITS }],
@@ -156,16 +152,16 @@ pub(super) static DOWNGRADES: Config = Config {
 };
 
 /// Two callers of one process.
-static PAIR: Config = Config { name: "a pair", seats: &[WAITS, WAITS], faults: &[(Twice, 1)], most: 1, ..PLAIN };
+const PAIR: Config = Config { name: "a pair", seats: &[WAITS, WAITS], faults: &[(Twice, 1)], most: 1, ..PLAIN };
 
 /// More than the bound of hand-offs allows.
-static LINE: Config = Config { name: "a line", handoffs: 1, seats: &[WAITS, WAITS, WAITS], depth: 30, ..PLAIN };
+const LINE: Config = Config { name: "a line", handoffs: 1, seats: &[WAITS, WAITS, WAITS], depth: 30, ..PLAIN };
 
 /// Nobody renews, and answers come late.
-static ALONE: Config = Config { name: "alone", seats: &[WAITS], faults: &[(Lose, 1)], most: 1, ..PLAIN };
+const ALONE: Config = Config { name: "alone", seats: &[WAITS], faults: &[(Lose, 1)], most: 1, ..PLAIN };
 
 /// A guard that asks for renewals itself.
-static RENEWS: Config =
+const RENEWS: Config =
     Config { name: "asks for renewals", seats: &[WAITS], faults: &[(RenewNow, 2)], most: 2, ..PLAIN };
 
 /// Two processes with one caller each.
@@ -176,11 +172,11 @@ const RIVALS: Config = Config {
     ..PLAIN
 };
 
-static RIVALS_IN_LINE: Config =
+const RIVALS_IN_LINE: Config =
     Config { name: "rivals in the store's line", queues: true, faults: &[(Lose, 1), (Forge, 1)], most: 1, ..RIVALS };
 
 /// A reader who comes later, and a store with a line that nobody hears of.
-static READERS_IN_LINE: Config = Config {
+const READERS_IN_LINE: Config = Config {
     name: "readers in the store's line",
     members: &[(0, None), (1, None), (2, None)],
     queues: true,
@@ -193,16 +189,14 @@ static READERS_IN_LINE: Config = Config {
 };
 
 /// A reader before a writer, in one process.
-pub(super) static READER_AND_WRITER: Config = READER_AND_WRITER_OF;
-
-const READER_AND_WRITER_OF: Config =
+pub(super) const READER_AND_WRITER: Config =
     Config { name: "a reader and a writer", seats: &[READS, WAITS], faults: &[(Forget, 1)], most: 1, ..PLAIN };
 
-pub(super) static READER_AND_TRY: Config =
-    Config { seats: &[READS, SeatOf { waits: Waits::Never, ..WAITS }], ..READER_AND_WRITER_OF };
+pub(super) const READER_AND_TRY: Config =
+    Config { seats: &[READS, SeatOf { waits: Waits::Never, ..WAITS }], ..READER_AND_WRITER };
 
 /// A reader and a writer elsewhere, with a reader who comes later.
-static READERS: Config = Config {
+const READERS: Config = Config {
     name: "readers who come later",
     members: &[(0, None), (1, None)],
     seats: &[READS, READS, SeatOf { member: 1, ..READS }],
@@ -210,7 +204,7 @@ static READERS: Config = Config {
 };
 
 /// Two readers who share the grant that was claimed when both waited, and leave.
-static READERS_LEAVE: Config = Config {
+const READERS_LEAVE: Config = Config {
     name: "readers who leave",
     seats: &[READS, READS, READS],
     begins: &[Join(0), Join(1), Join(2), RoundTrip(0), Collect(0), RoundTrip(0), Collect(1), Collect(2), Drop(0)],
@@ -219,7 +213,7 @@ static READERS_LEAVE: Config = Config {
     ..PLAIN
 };
 
-static WISHES: Config = Config {
+const WISHES: Config = Config {
     name: "different wishes",
     seats: &[WAITS, SeatOf { renew: false, ..WAITS }],
     faults: &[(Leave, 1)],
@@ -227,14 +221,12 @@ static WISHES: Config = Config {
     ..PLAIN
 };
 
-static FORCED: Config =
+const FORCED: Config =
     Config { name: "released by force", seats: &[WAITS, WAITS], faults: &[(Force, 1)], most: 1, handoffs: 0, ..PLAIN };
 
-static CLOSED: Config = Config { name: "closed", seats: &[WAITS, WAITS], faults: &[(Close, 1)], most: 1, ..PLAIN };
+const CLOSED: Config = Config { name: "closed", seats: &[WAITS, WAITS], faults: &[(Close, 1)], most: 1, ..PLAIN };
 
-static SESSION: Config = SESSION_OF;
-
-const SESSION_OF: Config = Config {
+const SESSION: Config = Config {
     name: "one session",
     members: &[(0, Some(1))],
     notifies: false,
@@ -245,11 +237,11 @@ const SESSION_OF: Config = Config {
 };
 
 /// A level of a session whose release is refused for good.
-static LEVEL_LEFT: Config = Config {
+const LEVEL_LEFT: Config = Config {
     name: "a level that is left",
     seats: &[SeatOf { cap: Some(1), ..WAITS }, WAITS],
     faults: &[(Break, 1)],
-    ..SESSION_OF
+    ..SESSION
 };
 
 /// The smallest situations in which rules of the protocol show.
@@ -302,14 +294,14 @@ const TRIES: SeatOf = SeatOf { waits: Waits::Never, ..OFTEN };
 const UNRENEWED: SeatOf = SeatOf { renew: false, ..OFTEN };
 const READS_OFTEN: SeatOf = SeatOf { mode: Shared, ..OFTEN };
 
-static ONE: Config = Config {
+const ONE: Config = Config {
     name: "one process, often",
     members: &[(0, None)],
     seats: &[OFTEN, OFTEN, OFTEN, HASTY, TRIES, OFTEN_ELSE, SeatOf { key: 1, ..HASTY }],
     ..MANY
 };
 
-static OF_RIVALS: Config = Config {
+const OF_RIVALS: Config = Config {
     name: "rivals, often",
     seats: &[
         OFTEN,
@@ -323,9 +315,9 @@ static OF_RIVALS: Config = Config {
     ..MANY
 };
 
-static IN_LINE: Config = Config { name: "a store's queue, often", queues: true, ..OF_RIVALS };
+const IN_LINE: Config = Config { name: "a store's queue, often", queues: true, ..OF_RIVALS };
 
-static OF_READERS: Config = Config {
+const OF_READERS: Config = Config {
     name: "readers, often",
     faults: &[
         (Leave, 12),
@@ -349,9 +341,7 @@ static OF_READERS: Config = Config {
     ..MANY
 };
 
-static OF_SESSIONS: Config = OF_SESSIONS_TOO;
-
-const OF_SESSIONS_TOO: Config = Config {
+const OF_SESSIONS: Config = Config {
     name: "sessions, often",
     members: &[(0, Some(1)), (0, Some(2)), (1, Some(3))],
     notifies: false,
@@ -369,7 +359,7 @@ const OF_SESSIONS_TOO: Config = Config {
 };
 
 /// A session has three engines, two of them in one process.
-static OF_ONE_SESSION: Config = Config {
+const OF_ONE_SESSION: Config = Config {
     name: "one session, often",
     members: &[(0, Some(1)), (0, Some(1)), (1, Some(1)), (1, Some(2))],
     seats: &[
@@ -382,10 +372,10 @@ static OF_ONE_SESSION: Config = Config {
         OFTEN_ELSE,
         SeatOf { member: 2, ..OFTEN_ELSE },
     ],
-    ..OF_SESSIONS_TOO
+    ..OF_SESSIONS
 };
 
-static OF_ENDS: Config = Config {
+const OF_ENDS: Config = Config {
     name: "ends by others, often",
     seats: &[OFTEN, SeatOf { cap: Some(2), ..OFTEN }, SeatOf { member: 1, ..OFTEN }, OFTEN_ELSE],
     faults: &[(Fault::Detach, 4), (Force, 3), (ForceElsewhere, 3), (Close, 1), (Leave, 8), (Twice, 4), (Pause, 4)],

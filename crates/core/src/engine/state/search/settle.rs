@@ -87,10 +87,7 @@ impl World {
         let stalled = unpolled.map(|index| self.seats[index].handle);
         if let Some(index) = self.flights.iter().position(|flight| flight.by.is_none() || flight.by != stalled) {
             self.note(|world| world.about(super::moves::Move::RoundTrip(u8::try_from(index).unwrap())));
-            if !self.is_answered(index) {
-                self.execute(index);
-            }
-            self.answer(index)?;
+            self.round_trip(index)?;
             return Ok(true);
         }
         if !self.notifications.is_empty() {
@@ -204,10 +201,7 @@ impl World {
                 flight.member == member && counts && !flight.unheard
             };
             if let Some(index) = self.flights.iter().position(of_it) {
-                if !self.is_answered(index) {
-                    self.execute(index);
-                }
-                self.answer(index)?;
+                self.round_trip(index)?;
                 self.check()?;
             } else if self.sides.iter().any(|side| side.next() <= self.now) {
                 (0..self.sides.len()).try_for_each(|side| self.timer(side))?;

@@ -36,10 +36,7 @@ impl World {
                 Ok(())
             }
             Move::Answer(flight) => self.answer(flight as usize),
-            Move::RoundTrip(flight) => {
-                self.execute(flight as usize);
-                self.answer(flight as usize)
-            }
+            Move::RoundTrip(flight) => self.round_trip(flight as usize),
             Move::Deliver(notification) => self.deliver(notification as usize),
             Move::Tick => {
                 self.pass(UNIT);
