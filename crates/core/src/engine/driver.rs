@@ -80,7 +80,6 @@ impl<E: Participant> Driver<E> {
         Arc::new(Self { observer: Observer::new(backend), locked: Mutex::new(locked), timing })
     }
 
-    /// Adds an engine.
     pub(super) fn add(&self, engine: impl FnOnce(&mut State<Caller, Cell>) -> Arc<E>) -> Arc<E> {
         let mut locked = self.lock();
         let engine = engine(&mut locked.state);
@@ -88,7 +87,6 @@ impl<E: Participant> Driver<E> {
         engine
     }
 
-    /// Removes an engine.
     pub(super) fn remove(&self, member: Member) {
         let mut locked = self.lock();
         locked.engines.remove(&member);

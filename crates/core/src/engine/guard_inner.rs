@@ -247,7 +247,6 @@ impl GuardState {
         self.grant.key()
     }
 
-    /// The name of the backend.
     pub(crate) fn backend(&self) -> &'static str {
         self.engine.name()
     }

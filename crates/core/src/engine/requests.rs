@@ -227,7 +227,6 @@ impl Query for Batch {
     }
 }
 
-/// The begin of a subscription.
 struct SubscriptionStart(RequestId);
 
 impl Query for SubscriptionStart {

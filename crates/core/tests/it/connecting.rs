@@ -14,16 +14,12 @@ use tokio::time::Instant;
 
 const LONG: Duration = Duration::from_secs(60);
 
-fn down() -> Error {
-    Error::new(ErrorKind::Unavailable, "connect")
-}
-
 #[test(paused)]
 async fn a_store_that_comes_up_within_the_wait_is_connected_to() {
     let (started, attempts) = (Instant::now(), Cell::new(0));
     let connect = || async {
         attempts.set(attempts.get() + 1);
-        if started.elapsed() < LONG / 2 { Err(down()) } else { Ok("connected") }
+        if started.elapsed() < LONG / 2 { Err(Error::new(ErrorKind::Unavailable, "connect")) } else { Ok("connected") }
     };
     assert_eq!(connect_within(Wait::UpTo(LONG), connect).await.unwrap(), "connected");
     assert!(started.elapsed() < LONG / 2 + Duration::from_secs(2), "{:?}", started.elapsed());
@@ -31,27 +27,22 @@ async fn a_store_that_comes_up_within_the_wait_is_connected_to() {
 }
 
 #[test(paused)]
-async fn the_last_error_comes_when_the_wait_is_over() {
-    for (wait, attempts_before) in [(Wait::Never, 1), (Wait::UpTo(Duration::ZERO), 1), (Wait::UpTo(LONG), 1000)] {
+async fn the_last_error_comes_when_the_wait_is_over_and_what_no_wait_can_cure_at_once() {
+    for (wait, kind, most, waited) in [
+        (Wait::Never, ErrorKind::Unavailable, 1, Duration::ZERO),
+        (Wait::UpTo(Duration::ZERO), ErrorKind::Unavailable, 1, Duration::ZERO),
+        (Wait::UpTo(LONG), ErrorKind::Unavailable, 1000, LONG),
+        (Wait::Forever, ErrorKind::Backend, 1, Duration::ZERO),
+    ] {
         let (started, attempts) = (Instant::now(), Cell::new(0));
         let connect = || async {
             attempts.set(attempts.get() + 1);
-            Err::<(), _>(down())
+            Err::<(), _>(Error::new(kind, "connect"))
         };
-        let error = connect_within(wait, connect).await.unwrap_err();
-        assert_eq!(error.kind(), ErrorKind::Unavailable);
-        assert!(attempts.get() <= attempts_before, "{wait:?}: {} attempts", attempts.get());
-        let waited = if wait == Wait::UpTo(LONG) { LONG } else { Duration::ZERO };
+        assert_eq!(connect_within(wait, connect).await.unwrap_err().kind(), kind);
+        assert!(attempts.get() <= most, "{wait:?}: {} attempts", attempts.get());
         assert!(started.elapsed() >= waited && started.elapsed() <= waited + Duration::from_millis(2), "{wait:?}");
     }
-}
-
-#[test(paused)]
-async fn what_no_wait_can_cure_is_told_at_once() {
-    let started = Instant::now();
-    let refused = || async { Err::<(), _>(Error::new(ErrorKind::Backend, "connect")) };
-    assert_eq!(connect_within(Wait::Forever, refused).await.unwrap_err().kind(), ErrorKind::Backend);
-    assert_eq!(started.elapsed(), Duration::ZERO);
 }
 
 #[test]

@@ -8,13 +8,11 @@ use std::task::{Context, Poll};
 use std::time::Duration;
 
 use futures::task::noop_waker;
-use leasehold_core::{Clock, ErrorKind, LockGuard, LockKey, LockOptions, LockerExt, Memory, blocking};
+use leasehold_core::{Clock, ErrorKind, LockGuard, LockOptions, LockerExt, Memory, blocking};
+
+use crate::surroundings::{key, resting};
 
 const LEASE: Duration = Duration::from_secs(30);
-
-fn key() -> LockKey {
-    LockKey::new("k").unwrap()
-}
 
 #[test(multi_thread)]
 async fn a_loss_is_told_also_if_the_deadline_passes_while_it_is_looked_for() {
@@ -76,7 +74,7 @@ fn a_guard_that_its_thread_leaves_behind_is_handed_over_or_released() {
 
 #[track_caller]
 fn free_soon(store: &Memory) {
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    let runtime = resting();
     let free = runtime.block_on(store.contender().lock_for("k", LEASE / 2));
     drop(free.expect("it is released, and not left to its lease"));
 }
@@ -105,7 +103,7 @@ fn the_last_blocking_guard_is_released_within_a_runtime_that_ends_and_a_silent_s
     for releases in [true, false] {
         let guard = last_guard(&store);
         store.silent_for(Duration::from_millis(300));
-        let ends = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+        let ends = resting();
         ends.block_on(async {
             if releases {
                 assert_eq!(guard.release().unwrap_err().kind(), ErrorKind::Unsupported);

@@ -64,7 +64,6 @@ pub(crate) trait LeaseCell: Clone {
     fn mode(&self) -> Mode;
     fn epoch(&self) -> Option<u64>;
 
-    /// The grant.
     fn grant(&self) -> GrantRef {
         GrantRef { key: self.key().clone(), owner: self.owner(), mode: self.mode(), epoch: self.epoch() }
     }

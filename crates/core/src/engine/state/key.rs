@@ -337,7 +337,7 @@ impl<W: Clone, L: LeaseCell> Key<W, L> {
         });
         let leases = self.leases.iter().map(Lease::next_event);
         let offers = self.queue.offers.iter().flat_map(|offer| offer.until.into_iter().chain(self.calls_at(offer)));
-        let releases = self.store.releases.iter().map(PendingRelease::next_event);
+        let releases = self.store.releases.iter().map(|release| release.again_at);
         let lost = self.store.lost.iter().map(|lost| lost.until);
         let subscribes = self.subscribes(step).map(|(_, at)| at);
         claims

@@ -76,7 +76,6 @@ impl<W: Clone, L: LeaseCell> State<W, L> {
         Self { keys: Keys::new(), members: BTreeMap::new(), schedule: BTreeSet::new(), next_id: 0 }
     }
 
-    /// Adds an engine.
     pub(crate) fn add(&mut self, traits: Traits) -> Member {
         self.next_id += 1;
         let member = Member(self.next_id);

@@ -218,10 +218,6 @@ impl<W> PendingRelease<W> {
     pub(super) fn is_in_the_way(&self, mode: Mode) -> bool {
         self.late_pause.is_none() && (self.grant.mode == Mode::Exclusive || mode == Mode::Exclusive)
     }
-
-    pub(super) fn next_event(&self) -> Moment {
-        self.again_at
-    }
 }
 
 /// A take-over or a downgrade under way: the store gives a grant to a new owner id.

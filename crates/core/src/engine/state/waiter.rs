@@ -20,7 +20,6 @@ pub(super) struct Waiter<W> {
     pub(super) is_try: bool,
     /// The waiter ends with the next answer.
     pub(super) is_over: bool,
-    /// A claim of this waiter is under way.
     pub(super) claim_under_way: bool,
     /// The waiter sends no claim before this moment.
     pub(super) next_claim_at: Moment,

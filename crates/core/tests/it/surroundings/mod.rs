@@ -22,7 +22,7 @@ const PATIENCE: Duration = Duration::from_secs(20);
 /// Long enough for callers to get where they wait. Nothing is wrong if it was not.
 const MOMENT: Duration = Duration::from_millis(50);
 
-fn key() -> LockKey {
+pub(crate) fn key() -> LockKey {
     LockKey::new("k").unwrap()
 }
 
@@ -31,7 +31,7 @@ fn store() -> FaultyMemory {
 }
 
 /// A runtime that is driven only while something is blocked on.
-fn resting() -> Runtime {
+pub(crate) fn resting() -> Runtime {
     Builder::new_current_thread().enable_all().build().unwrap()
 }
 

@@ -29,22 +29,14 @@ fn guards_are_renewed_released_and_asked_for_their_loss_outside_of_tokio() {
 }
 
 #[test]
-fn a_loss_is_told_outside_of_tokio() {
-    let (store, live) = (store(), live());
-    let locks = store.engine();
-    let guard = live.block_on(locks.lock("k")).unwrap();
-    let told = std::thread::spawn(move || block_on(guard.lost()));
-    live.block_on(locks.close());
-    ends("nobody is told", move || told.join().unwrap());
-}
-
-#[test]
-fn a_locker_is_closed_outside_of_tokio() {
+fn a_locker_is_closed_and_its_holder_is_told_outside_of_tokio() {
     let (store, live) = (store(), live());
     store.faults.always(Op::Release, Fault::Slow(MOMENT / 50));
     let locks = store.engine();
     let guard = live.block_on(locks.lock("k")).unwrap();
+    let lost = guard.lost();
+    let told = std::thread::spawn(move || block_on(lost));
     ends("closing outside of tokio", move || block_on(locks.close()));
-    assert!(guard.loss().is_some());
+    ends("nobody is told", move || told.join().unwrap());
     assert!(live.block_on(store.engine().try_lock("k")).unwrap().is_some());
 }
