@@ -126,80 +126,49 @@ pub(crate) type Listing = (String, Option<Cursor>);
 /// The key, and the epoch of the grant that is meant.
 pub(crate) type Force = (LockKey, Option<u64>);
 
-/// The steps of a store, of which some are broken. All clients share them.
-pub(crate) struct Double {
-    pub(crate) capabilities: fn(Capabilities) -> Capabilities,
-    pub(crate) claims: Replaced<Claim, Result<Attempt>>,
-    pub(crate) renews: Replaced<Vec<Renewal>, Vec<Result<LeaseStatus>>>,
-    pub(crate) releases: Replaced<GrantRef, Result<LeaseStatus>>,
-    pub(crate) takes_over: Replaced<TakeOver, Result<LeaseStatus>>,
-    pub(crate) downgrades: Replaced<Downgrade, Result<Attempt>>,
-    pub(crate) inspects: Replaced<LockKey, Result<Holders>>,
-    pub(crate) lists: Replaced<Listing, Result<Page>>,
-    pub(crate) forces: Replaced<Force, Result<Holders>>,
-    pub(crate) signals: bool,
-    pub(crate) subscribes: Replaced<LockKey, Result<Box<dyn Subscription>>>,
-    pub(crate) namespace: fn(&str) -> String,
-}
-
-impl Double {
-    /// Breaks nothing.
-    pub(crate) fn sound() -> Self {
-        Self {
-            capabilities: |own| own,
-            claims: Box::new(async |client: Client, claim: Claim| client.claim(&claim).await),
-            renews: Box::new(async |client: Client, renewals: Vec<Renewal>| client.renew(&renewals).await),
-            releases: Box::new(async |client: Client, grant: GrantRef| client.store.release(&grant).await),
-            takes_over: Box::new(async |client: Client, (grant, new, ttl): TakeOver| {
-                client.store.take_over(&grant, new, ttl).await
-            }),
-            downgrades: Box::new(async |client: Client, (writer, claim): Downgrade| {
-                client.store.downgrade(&writer, &claim).await
-            }),
-            inspects: Box::new(async |client: Client, key: LockKey| client.store.inspect(&key).await),
-            lists: Box::new(async |client: Client, (prefix, after): Listing| {
-                client.store.list(&prefix, after.as_ref()).await
-            }),
-            forces: Box::new(async |client: Client, (key, only): Force| client.store.force_release(&key, only).await),
-            signals: true,
-            subscribes: Box::new(async |client: Client, key: LockKey| client.store.subscribe(&key).await),
-            namespace: str::to_owned,
+/// Doubles by their steps: what each is asked, what it answers, and how a store that is not broken takes it.
+macro_rules! steps {
+    ($($step:ident: $asked:ty => $answer:ty, |$client:ident, $given:pat_param| $sound:expr;)*) => {
+        /// The steps of a store, of which some are broken. All clients share them.
+        pub(crate) struct Double {
+            pub(crate) capabilities: fn(Capabilities) -> Capabilities,
+            $(pub(crate) $step: Replaced<$asked, $answer>,)*
+            pub(crate) signals: bool,
+            pub(crate) namespace: fn(&str) -> String,
         }
-    }
+
+        impl Double {
+            /// Breaks nothing.
+            pub(crate) fn sound() -> Self {
+                Self {
+                    capabilities: |own| own,
+                    $($step: Box::new(async |$client: Client, $given: $asked| $sound),)*
+                    signals: true,
+                    namespace: str::to_owned,
+                }
+            }
+        }
+
+        $(
+            /// A double that breaks this step.
+            #[allow(dead_code, reason = "each step has one")]
+            pub(crate) fn $step(step: impl Step<$asked, $answer>) -> Double {
+                Double { $step: Box::new(step), ..Double::sound() }
+            }
+        )*
+    };
 }
 
-// Doubles that break one step.
-
-pub(crate) fn claims(step: impl Step<Claim, Result<Attempt>>) -> Double {
-    Double { claims: Box::new(step), ..Double::sound() }
-}
-
-pub(crate) fn renews(step: impl Step<Vec<Renewal>, Vec<Result<LeaseStatus>>>) -> Double {
-    Double { renews: Box::new(step), ..Double::sound() }
-}
-
-pub(crate) fn releases(step: impl Step<GrantRef, Result<LeaseStatus>>) -> Double {
-    Double { releases: Box::new(step), ..Double::sound() }
-}
-
-pub(crate) fn takes_over(step: impl Step<TakeOver, Result<LeaseStatus>>) -> Double {
-    Double { takes_over: Box::new(step), ..Double::sound() }
-}
-
-pub(crate) fn downgrades(step: impl Step<Downgrade, Result<Attempt>>) -> Double {
-    Double { downgrades: Box::new(step), ..Double::sound() }
-}
-
-pub(crate) fn inspects(step: impl Step<LockKey, Result<Holders>>) -> Double {
-    Double { inspects: Box::new(step), ..Double::sound() }
-}
-
-pub(crate) fn lists(step: impl Step<Listing, Result<Page>>) -> Double {
-    Double { lists: Box::new(step), ..Double::sound() }
-}
-
-pub(crate) fn forces(step: impl Step<Force, Result<Holders>>) -> Double {
-    Double { forces: Box::new(step), ..Double::sound() }
+steps! {
+    claims: Claim => Result<Attempt>, |client, claim| client.claim(&claim).await;
+    renews: Vec<Renewal> => Vec<Result<LeaseStatus>>, |client, renewals| client.renew(&renewals).await;
+    releases: GrantRef => Result<LeaseStatus>, |client, grant| client.store.release(&grant).await;
+    takes_over: TakeOver => Result<LeaseStatus>, |client, (old, new, ttl)| client.store.take_over(&old, new, ttl).await;
+    downgrades: Downgrade => Result<Attempt>, |client, (writer, claim)| client.store.downgrade(&writer, &claim).await;
+    inspects: LockKey => Result<Holders>, |client, key| client.store.inspect(&key).await;
+    lists: Listing => Result<Page>, |client, (prefix, after)| client.store.list(&prefix, after.as_ref()).await;
+    forces: Force => Result<Holders>, |client, (key, only)| client.store.force_release(&key, only).await;
+    subscribes: LockKey => Result<Box<dyn Subscription>>, |client, key| client.store.subscribe(&key).await;
 }
 
 /// A double that shows something else than the store does.
