@@ -6,12 +6,11 @@ use std::time::Duration;
 
 use futures::FutureExt;
 use leasehold_core::{
-    Attempt, Backend, Capability, Claim, Clock, GrantRef, Holders, LeaseStatus, LockKey, Mode, Moment, OwnerId, Page,
-    Result,
+    Attempt, Backend, Capability, Claim, Clock, GrantRef, LeaseStatus, LockKey, Mode, Moment, OwnerId, Result,
 };
 
 use crate::suite_catches::catches;
-use crate::suite_catches::double::{Client, Double, Listing, of, of_sync};
+use crate::suite_catches::double::{Client, Double, of_sync};
 
 catches! {
     ReadersHaveNoTurn marks_that(MARK, false) => c15_writers_do_not_starve_a_waiting_reader,
@@ -128,19 +127,11 @@ fn line_that_keeps(keeps: Option<Mode>) -> Double {
         capabilities: |own| own.with(Capability::Queue),
         claims: Box::new(of_sync(&it, Line::claims)),
         releases: Box::new(of_sync(&it, Line::releases)),
-        inspects: Box::new(of(&it, Line::inspects)),
-        lists: Box::new(of(&it, Line::lists)),
         ..Double::sound()
     }
 }
 
 impl Line {
-    fn counts(&self, seen: &mut Holders) {
-        let (keys, now) = (self.keys.lock().unwrap(), Clock::system().now());
-        let waiting = keys.get(&seen.key).into_iter().flat_map(|key| &key.0).filter(|(.., until)| *until > now);
-        seen.waiters = Some(waiting.count().try_into().unwrap());
-    }
-
     fn claims(&self, client: &Client, claim: &Claim) -> Result<Attempt> {
         let (mut keys, now) = (self.keys.lock().unwrap(), Clock::system().now());
         let key = keys.entry(claim.key.clone()).or_default();
@@ -167,17 +158,5 @@ impl Line {
         let key = keys.entry(grant.key.clone()).or_default();
         key.0.retain(|(waits, mode, _)| *waits != grant.owner || self.keeps == Some(*mode));
         at_once(client.store.release(grant))
-    }
-
-    async fn inspects(self: Arc<Self>, client: Client, key: LockKey) -> Result<Holders> {
-        let mut seen = client.store.inspect(&key).await?;
-        self.counts(&mut seen);
-        Ok(seen)
-    }
-
-    async fn lists(self: Arc<Self>, client: Client, (prefix, after): Listing) -> Result<Page> {
-        let mut page = client.store.list(&prefix, after.as_ref()).await?;
-        page.keys.iter_mut().for_each(|seen| self.counts(seen));
-        Ok(page)
     }
 }
