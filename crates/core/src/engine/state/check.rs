@@ -5,7 +5,9 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
 use super::event::{Actions, LeaseCell};
+use super::in_store::InStore;
 use super::key::Key;
+use super::pending::PendingClaim;
 use super::step::{Batches, Step};
 use super::{Randomness, State};
 use crate::clock::Moment;
@@ -43,20 +45,12 @@ impl<W: Clone, L: LeaseCell> State<W, L> {
         }
         for (member, engine) in &self.members {
             let of = |key: &Key<W, L>| {
-                let claims = key
-                    .store
-                    .claims
-                    .iter()
-                    .filter(|claim| claim.member == *member && claim.request().is_some())
-                    .count();
-                let releases = key
-                    .store
-                    .releases
-                    .iter()
-                    .filter(|release| release.member == *member && release.late_pause.is_none())
-                    .count();
-                let take_overs = key.store.take_overs.iter().filter(|pending| pending.member == *member).count();
-                claims + releases + take_overs
+                let InStore { claims, releases, take_overs, .. } = &key.store;
+                let claims = claims.iter().filter(|claim| claim.member == *member && claim.request().is_some());
+                let releases =
+                    releases.iter().filter(|release| release.member == *member && release.late_pause.is_none());
+                let take_overs = take_overs.iter().filter(|pending| pending.member == *member);
+                claims.count() + releases.count() + take_overs.count()
             };
             holds(keys.iter().map(of).sum::<usize>() == engine.under_way, "what is under way is not counted")?;
             let known = |key: &Key<W, L>| !key.concerns(*member) || engine.places.iter().any(|place| place == key.id);
@@ -100,12 +94,8 @@ impl<W: Clone, L: LeaseCell> Key<W, L> {
             let waits = claim.for_waiter.is_none_or(|for_waiter| self.queue.index(for_waiter).is_some());
             holds(waits, "a claim is of a waiter that is not in the line")?;
             holds(claim.for_waiter.is_some() || claim.request().is_some(), "a claim is nobody's, and is not given up")?;
-            let same = self
-                .store
-                .claims
-                .iter()
-                .filter(|other| other.for_waiter.is_some() && other.for_waiter == claim.for_waiter);
-            holds(same.count() < 2, "a waiter asks twice")?;
+            let of_it = |other: &&PendingClaim<W>| other.for_waiter.is_some() && other.for_waiter == claim.for_waiter;
+            holds(self.store.claims.iter().filter(of_it).count() < 2, "a waiter asks twice")?;
         }
         for lease in &self.leases {
             holds(!lease.guards.is_empty(), "a lease has no guard")?;

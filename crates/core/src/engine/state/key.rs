@@ -166,10 +166,8 @@ impl<W: Clone, L: LeaseCell> Key<W, L> {
             return Some(Outcome::Failed(error.detail("a guard of this session that is still there lost the key")));
         }
         if !self.is_its_turn(step, front, index) {
-            return self
-                .known(step.now)
-                .filter(|_| waiter.is_over)
-                .map(|last_answer| self.outcome(step.now, last_answer));
+            let known = self.known(step.now).filter(|_| waiter.is_over);
+            return known.map(|last_answer| self.outcome(step.now, last_answer));
         }
         if self.is_in_the_way(step.now, waiter) {
             return waiter.is_over.then(|| self.busy(step.now));
@@ -184,12 +182,10 @@ impl<W: Clone, L: LeaseCell> Key<W, L> {
     /// answer of the store.
     fn known(&self, now: Moment) -> Option<LastAnswer> {
         let kept = self.queue.waiters.front().is_some_and(|first| self.is_in_the_way(now, first));
-        let queued = self
-            .store
-            .claims
-            .iter()
-            .any(|claim| claim.for_waiter.is_some() && claim.is_notified() && !claim.is_under_way());
-        if kept || queued { Some(LastAnswer::Busy) } else { self.store.last_answer.clone() }
+        let queued =
+            |claim: &PendingClaim<W>| claim.for_waiter.is_some() && claim.is_notified() && !claim.is_under_way();
+        let is_busy = kept || self.store.claims.iter().any(queued);
+        if is_busy { Some(LastAnswer::Busy) } else { self.store.last_answer.clone() }
     }
 
     pub(super) fn outcome(&self, now: Moment, last_answer: LastAnswer) -> Outcome<L> {

@@ -208,10 +208,8 @@ impl<W: Clone, L: LeaseCell> State<W, L> {
 
     /// Whether a subscription is still wanted.
     pub(crate) fn is_subscribed(&self, request: RequestId) -> bool {
-        self.keys
-            .entry(request.0)
-            .and_then(KeyEntry::whole)
-            .is_some_and(|key| key.store.subscription.is_request(request))
+        let key = self.keys.entry(request.0).and_then(KeyEntry::whole);
+        key.is_some_and(|key| key.store.subscription.is_request(request))
     }
 
     /// Until when a caller with this limit waits for an answer that is under way.
