@@ -26,6 +26,12 @@ const PLAIN: Config = Config {
     states: 160_000,
 };
 
+impl Default for &'static Config {
+    fn default() -> Self {
+        &PLAIN
+    }
+}
+
 /// One process, whose callers pass the lease on.
 pub(super) const EXCLUSIVE: Config = Config {
     name: "one process",

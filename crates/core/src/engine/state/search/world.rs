@@ -63,7 +63,7 @@ pub(super) enum Waits {
     Forever,
 }
 
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub(super) struct World {
     pub(super) config: &'static Config,
     pub(super) now: Moment,
@@ -244,31 +244,11 @@ impl World {
             config,
             now: Moment::default().plus(UNIT * 1000),
             sides: (0..sides).map(|_| State::new()).collect(),
-            members: Vec::new(),
             closed: vec![false; config.members.len()],
-            seats: Vec::new(),
-            flights: Vec::new(),
-            leaving: Vec::new(),
-            notifications: Vec::new(),
-            subscribed: Vec::new(),
             store: Store { newest: 1, keys: config.keys, ..Store::default() },
-            cells: Vec::new(),
-            evicted: Vec::new(),
-            lost: Vec::new(),
-            sessions: Vec::new(),
-            tokens: Vec::new(),
-            detached_lock: None,
-            detached: Vec::new(),
-            attached: Vec::new(),
             rests: vec![None; sides * usize::from(config.keys)],
-            left: [0; FAULTS],
             most: config.most,
-            refused: false,
-            faulted: false,
-            owners: 0,
-            handles: 0,
-            busy: 0,
-            seen: Vec::new(),
+            ..Self::default()
         };
         for (side, session) in config.members {
             let session = session.map(SessionId);
