@@ -145,7 +145,7 @@ impl GuardGrant {
 
     /// The grant of the guard, with its own owner id where each level of a session has one.
     pub(crate) fn grant(&self) -> GrantRef {
-        let grant = self.cell.grant().clone();
+        let grant = self.cell.grant();
         let owner = self.own.as_ref().map_or(grant.owner, |own| own.owner);
         GrantRef { owner, ..grant }
     }

@@ -23,7 +23,7 @@ impl Batch {
         self.within = self.within.min(ttl / 4);
         self.leases.push(lease.id);
         self.keys.push(key);
-        self.renewals.push(Renewal { grant: lease.grant().clone(), ttl });
+        self.renewals.push(Renewal { grant: lease.grant(), ttl });
         lease.asks(self.id, self.sent_at);
     }
 

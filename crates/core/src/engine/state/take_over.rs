@@ -25,7 +25,7 @@ impl<W: Clone, L: LeaseCell> Key<W, L> {
         let held = |lease: &&Lease<L>| lease.id == guard.lease && lease.end.is_none();
         let lease = self.leases.iter().find(held)?;
         let (writer, before) =
-            (lease.grant().clone(), DowngradedWriter { ttl: lease.terms.ttl, may_be_late: lease.may_be_late });
+            (lease.grant(), DowngradedWriter { ttl: lease.terms.ttl, may_be_late: lease.may_be_late });
         self.detach(step, guard);
         let claim = Claim {
             key: self.name.clone(),
