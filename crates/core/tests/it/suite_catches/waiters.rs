@@ -103,19 +103,7 @@ struct Line {
 }
 
 /// Who waits for a key, in which mode, and until when.
-#[derive(Default)]
-struct Places(Vec<(OwnerId, Mode, Moment)>);
-
-impl Places {
-    fn of(&self, owner: OwnerId) -> Option<usize> {
-        self.0.iter().position(|(waits, ..)| *waits == owner)
-    }
-
-    fn stands_behind(&self, claim: &Claim) -> bool {
-        let in_front = &self.0[..self.of(claim.owner).unwrap_or(self.0.len())];
-        in_front.iter().any(|(_, mode, _)| claim.mode == Mode::Exclusive || *mode == Mode::Exclusive)
-    }
-}
+type Places = Vec<(OwnerId, Mode, Moment)>;
 
 pub(crate) fn line() -> Double {
     line_that_keeps(None)
@@ -134,20 +122,22 @@ fn line_that_keeps(keeps: Option<Mode>) -> Double {
 impl Line {
     fn claims(&self, client: &Client, claim: &Claim) -> Result<Attempt> {
         let (mut keys, now) = (self.keys.lock().unwrap(), Clock::system().now());
-        let key = keys.entry(claim.key.clone()).or_default();
-        key.0.retain(|(.., until)| *until > now);
-        let barred = key.stands_behind(claim) && !client.was_granted(claim);
-        let attempt = asks_unless(barred, client, claim)?;
+        let places = keys.entry(claim.key.clone()).or_default();
+        places.retain(|(.., until)| *until > now);
+        let place = places.iter().position(|(waits, ..)| *waits == claim.owner);
+        let mut in_front = places[..place.unwrap_or(places.len())].iter();
+        let barred = in_front.any(|(_, mode, _)| claim.mode == Mode::Exclusive || *mode == Mode::Exclusive);
+        let attempt = asks_unless(barred && !client.was_granted(claim), client, claim)?;
         if matches!(attempt, Attempt::Granted { .. }) {
-            key.0.retain(|(waits, ..)| *waits != claim.owner);
+            places.retain(|(waits, ..)| *waits != claim.owner);
         }
         if !claim.waits || matches!(attempt, Attempt::Granted { .. } | Attempt::AHEAD_OF_THE_CLOCK) {
             return Ok(attempt);
         }
         let waits = (claim.owner, claim.mode, now.plus(Duration::from_secs(3)));
-        match key.of(claim.owner) {
-            Some(place) => key.0[place] = waits,
-            None => key.0.push(waits),
+        match place {
+            Some(place) => places[place] = waits,
+            None => places.push(waits),
         }
         let retry_in = Duration::from_secs(1);
         Ok(Attempt::Queued { epoch_of_holder: None, latest_epoch: None, retry_in, notifies: false, lease: claim.ttl })
@@ -155,8 +145,8 @@ impl Line {
 
     fn releases(&self, client: &Client, grant: &GrantRef) -> Result<LeaseStatus> {
         let mut keys = self.keys.lock().unwrap();
-        let key = keys.entry(grant.key.clone()).or_default();
-        key.0.retain(|(waits, mode, _)| *waits != grant.owner || self.keeps == Some(*mode));
+        let places = keys.entry(grant.key.clone()).or_default();
+        places.retain(|(waits, mode, _)| *waits != grant.owner || self.keeps == Some(*mode));
         at_once(client.store.release(grant))
     }
 }
