@@ -22,16 +22,15 @@ pub(crate) fn run(words: &[&str]) -> Result<bool, String> {
         build(&here)?;
         return passes(&mut workloads(&here, words));
     };
-    let mut rows = Vec::new();
-    by_turns(before, &ids, &mut rows)?;
+    let rows = by_turns(before, &ids)?;
     for row in &rows {
         println!("{}", row.line());
     }
     let worse: Vec<&str> = rows.iter().filter(|row| row.is_worse()).map(|row| row.what.as_str()).collect();
-    println!(
-        "{}",
-        if worse.is_empty() { "nothing is worse".to_owned() } else { format!("worse: {}", worse.join("; ")) }
-    );
+    match &worse[..] {
+        [] => println!("nothing is worse"),
+        worse => println!("worse: {}", worse.join("; ")),
+    }
     Ok(true)
 }
 
@@ -48,17 +47,18 @@ fn comparison<'a>(words: &[&'a str]) -> Result<Option<(&'a str, Vec<&'a str>)>, 
 }
 
 /// Runs the workloads on both commits, by turns. What breaks on one of them has no figures there.
-fn by_turns(before: &str, ids: &[&str], rows: &mut Vec<Row>) -> Result<(), String> {
+fn by_turns(before: &str, ids: &[&str]) -> Result<Vec<Row>, String> {
     let sides = [Worktree::of(before, "against")?, Worktree::here()];
     sides.iter().try_for_each(build)?;
+    let mut rows = Vec::new();
     for turn in 0..TURNS {
         // Whoever begins finds the machine as the last turn left it.
         for side in if turn % 2 == 0 { [0, 1] } else { [1, 0] } {
             println!("turn {} of {TURNS}: {} …", turn + 1, [before, "this commit"][side]);
-            add(rows, side, measured(&sides[side], ids)?);
+            add(&mut rows, side, measured(&sides[side], ids)?);
         }
     }
-    Ok(())
+    Ok(rows)
 }
 
 const BENCH: [&str; 5] = ["bench", "--package", "leasehold-benches", "--bench", "workloads"];

@@ -4,24 +4,23 @@ mod kinds;
 
 use std::env;
 use std::process::Command;
-use std::thread;
 
-use leasehold_testkit::launch::place;
+use leasehold_testkit::launch::{Process, place};
 use tempfile::TempDir;
 
-use self::kinds::{ALL, Running, Service};
-use crate::command::passes;
+use self::kinds::{ALL, Service};
+use crate::command::{at_once, passes};
 
 /// The servers of one run. They end, and their folder goes, when this is dropped.
 #[derive(Debug)]
 pub(crate) struct Fleet {
-    started: Vec<(&'static str, Running)>,
-    /// One line for each service that cannot run here, with the reason.
-    absent: Vec<String>,
+    /// The variables of those that were started, and where they answer.
+    addresses: Vec<(&'static str, String)>,
     /// One message for each service that could run here and did not.
     pub(crate) failed: Vec<String>,
+    processes: Vec<Process>,
     // Last, so that the servers are gone before their folder is.
-    folder: TempDir,
+    _folder: TempDir,
 }
 
 impl Fleet {
@@ -32,48 +31,40 @@ impl Fleet {
         let folder = folder.map_err(|failure| format!("a folder in {}: {failure}", place().display()))?;
         let (here, absent): (Vec<_>, Vec<_>) =
             wanted(needed).into_iter().partition(|service| service.missing().is_empty());
-        let why = |service: &&Service| format!("{}: no {}", service.variable, service.missing().join(", no "));
-        let absent = absent.iter().map(why).collect();
-        let mut fleet = Self { started: Vec::new(), absent, failed: Vec::new(), folder };
-        let parent = fleet.folder.path();
-        let ended: Vec<_> = thread::scope(|scope| {
-            let starting: Vec<_> = here.iter().map(|service| scope.spawn(move || service.start(parent))).collect();
-            let panicked = |_| Err("a thread that starts a server panicked".to_owned());
-            starting.into_iter().map(|one| one.join().unwrap_or_else(panicked)).collect()
-        });
+        let ended = at_once(&here, here.len(), |service| Ok(service.start(folder.path())))?;
+        let mut fleet = Self { addresses: Vec::new(), failed: Vec::new(), processes: Vec::new(), _folder: folder };
         for (service, ended) in here.iter().zip(ended) {
             match ended {
-                Ok(running) => fleet.started.push((service.variable, running)),
+                Ok((url, processes)) => {
+                    fleet.addresses.push((service.variable, url));
+                    fleet.processes.extend(processes);
+                }
                 Err(why) => fleet.failed.push(format!("{}: {why}", service.variable)),
             }
         }
         for service in ALL.iter().filter(|service| is_set(service)) {
             println!("{} is set: using that server", service.variable);
         }
-        for (variable, url) in fleet.addresses() {
+        for (variable, url) in &fleet.addresses {
             println!("{variable}={url}");
         }
-        if !fleet.absent.is_empty() {
+        if !absent.is_empty() {
+            let why = |service: &&Service| format!("{}: no {}", service.variable, service.missing().join(", no "));
             println!(
                 "{}; their suites report as ignored: install with `cargo xtask test --install`, or run `docker compose \
                  -f docker/compose.yaml up` and export the variables in its header",
-                fleet.absent.join(", ")
+                absent.iter().map(why).collect::<Vec<_>>().join(", ")
             );
         }
         Ok(fleet)
     }
 
-    /// The variables of those that were started.
-    fn addresses(&self) -> impl Iterator<Item = (&'static str, String)> {
-        self.started.iter().map(|(variable, running)| (*variable, running.url.clone()))
-    }
-
     /// The variables for the programs under test. With every server there, a suite that finds none is a failure.
     pub(crate) fn environment(&self) -> Vec<(&'static str, String)> {
         // Also those that these tests did not name: a test that starts a server of its own names no variable.
-        let complete = missing_programs().is_empty() && self.absent.is_empty() && self.failed.is_empty();
+        let complete = missing_programs().is_empty() && self.failed.is_empty();
         let required = complete.then(|| ("LEASEHOLD_CONFORMANCE_REQUIRED", "1".to_owned()));
-        self.addresses().chain(required).collect()
+        self.addresses.iter().cloned().chain(required).collect()
     }
 }
 

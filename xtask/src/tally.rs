@@ -53,6 +53,11 @@ impl fmt::Display for Tally {
     }
 }
 
+/// The test that a line says has failed, such as `test memory::c01_a_second_holder_is_excluded ... FAILED`.
+pub(crate) fn failed_test(line: &str) -> Option<&str> {
+    line.strip_prefix("test ")?.strip_suffix(" ... FAILED").map(str::trim_end)
+}
+
 /// Reads a line such as `test result: ok. 3 passed; 0 failed; 1 ignored; ...`.
 fn binary_result(line: &str) -> Option<[u64; 3]> {
     let (_, counts) = line.strip_prefix("test result: ")?.split_once(". ")?;

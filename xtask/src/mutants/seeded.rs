@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 use std::fmt;
-use std::io::{BufRead, BufReader, Read};
+use std::io::{BufRead, BufReader};
 use std::path::Path;
 use std::process::{Command, Stdio};
 use std::sync::mpsc::channel;
@@ -12,8 +12,9 @@ use std::time::{Duration, Instant};
 
 use super::AS_ASKED;
 use super::list::{MUTANTS, Mutant};
-use crate::command::printed;
+use crate::command::{at_once, printed};
 use crate::services::Fleet;
+use crate::tally::failed_test;
 use crate::test_program::TestProgram;
 use crate::workspace::{crate_of, read, root, write};
 use crate::worktree::Worktree;
@@ -36,13 +37,8 @@ pub(crate) fn run(words: &[&str]) -> Result<bool, String> {
     chosen.iter().try_for_each(|mutant| mutant.patched(&root()).map(drop))?;
     // As many lanes as processors: most of a build and of a run waits.
     let lanes = thread::available_parallelism().map_or(1, usize::from);
-    let caught = thread::scope(|scope| {
-        let parts = chosen.chunks(chosen.len().div_ceil(lanes).max(1)).enumerate();
-        let lanes: Vec<_> = parts.map(|(lane, part)| scope.spawn(move || caught(lane, part))).collect();
-        let ended =
-            |lane: thread::ScopedJoinHandle<'_, _>| lane.join().unwrap_or_else(|_| Err("a lane panicked".into()));
-        lanes.into_iter().map(ended).sum::<Result<usize, String>>()
-    })?;
+    let parts: Vec<_> = chosen.chunks(chosen.len().div_ceil(lanes).max(1)).enumerate().collect();
+    let caught: usize = at_once(&parts, lanes, |(lane, part)| caught(*lane, part))?.iter().sum();
     println!("\nmutants: {caught} of {} caught", chosen.len());
     Ok(caught == chosen.len())
 }
@@ -155,8 +151,9 @@ fn until_one_fails(tests: &mut Command, patience: Duration) -> Result<End, Strin
     let failure = |failure: std::io::Error| format!("the tests: {failure}");
     let mut child = tests.stdout(Stdio::piped()).stderr(Stdio::null()).spawn().map_err(failure)?;
     let (tell, told) = channel();
-    let output = child.stdout.take();
-    let reader = thread::spawn(move || tell.send(output.and_then(first_failure)));
+    let lines = child.stdout.take().map(|output| BufReader::new(output).lines().map_while(Result::ok));
+    let first_failure = move || lines?.find_map(|line| failed_test(&line).map(str::to_owned));
+    let reader = thread::spawn(move || tell.send(first_failure()));
     let first = told.recv_timeout(patience);
     if !matches!(first, Ok(None)) {
         // It may have ended by itself.
@@ -170,13 +167,6 @@ fn until_one_fails(tests: &mut Command, patience: Duration) -> Result<End, Strin
         Ok(None) => End::Noticed(status.to_string()),
         Err(_) => End::Hung,
     })
-}
-
-/// Reads a line such as `test memory::c01_a_second_holder_is_excluded ... FAILED`.
-fn first_failure(output: impl Read) -> Option<String> {
-    let lines = BufReader::new(output).lines().map_while(Result::ok);
-    let mut failures = lines.filter(|line| line.starts_with("test ") && line.ends_with("FAILED"));
-    failures.next()?.split_whitespace().nth(1).map(str::to_owned)
 }
 
 #[cfg(test)]

@@ -17,14 +17,6 @@ pub(super) struct Service {
     url: fn(&[u16]) -> String,
 }
 
-/// A service that answers at `url`.
-#[derive(Debug)]
-pub(super) struct Running {
-    pub(super) url: String,
-    /// They end with this.
-    _processes: Vec<Process>,
-}
-
 pub(super) const ALL: &[Service] = &[
     Service {
         variable: "LEASEHOLD_TEST_REDIS",
@@ -80,10 +72,10 @@ impl Service {
         self.programs.iter().copied().filter(|program| find(program).is_none()).collect()
     }
 
-    /// Starts it below this folder, and returns when it answers.
-    pub(super) fn start(&self, folder: &Path) -> Result<Running, String> {
+    /// Starts it below this folder, and returns when it answers: its URL, and its processes, which end with these.
+    pub(super) fn start(&self, folder: &Path) -> Result<(String, Vec<Process>), String> {
         let processes = (self.launch)(folder)?;
         let ports: Vec<u16> = processes.iter().map(Process::port).collect();
-        Ok(Running { url: (self.url)(&ports), _processes: processes })
+        Ok(((self.url)(&ports), processes))
     }
 }

@@ -9,7 +9,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use crate::command::at_once;
-use crate::tally::Tally;
+use crate::tally::{Tally, failed_test};
 use crate::test_program::TestProgram;
 use crate::workspace::{Package, cargo, root, target};
 
@@ -129,12 +129,6 @@ pub(super) fn run(
     Ok((tally, failed.iter().map(|failed| format!("{} ({})", failed.program.name, failed.shown)).collect()))
 }
 
-/// The names of the tests that failed, in the output of a program.
-fn failed_tests(output: &str) -> Vec<String> {
-    let failed = |line: &str| Some(line.strip_prefix("test ")?.strip_suffix(" ... FAILED")?.trim_end().to_owned());
-    output.lines().filter_map(failed).collect()
-}
-
 /// The time since then, as minutes and seconds.
 pub(super) fn in_minutes(began: Instant) -> String {
     let seconds = began.elapsed().as_secs();
@@ -175,7 +169,8 @@ impl Run<'_> {
         let errors = fs::read(log.with_extension("errors")).unwrap_or_default();
         println!("{output}{}", String::from_utf8_lossy(&errors));
         let shown = log.strip_prefix(root()).unwrap_or(&log).display().to_string();
-        let (tests, unasked) = (failed_tests(&output), output.contains(UNASKED));
+        let tests = output.lines().filter_map(failed_test).map(str::to_owned).collect();
+        let unasked = output.contains(UNASKED);
         Ok((own, Some(Failed { program, part, tests, unasked, shown })))
     }
 
