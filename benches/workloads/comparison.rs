@@ -16,16 +16,9 @@ pub(crate) struct Part {
     pub(crate) on: On,
     /// What each of its rows begins with.
     words: &'static str,
+    /// What the rows that are added next are about, if that is said in front of each.
+    about: String,
     pace: Pace,
-    what: What,
-}
-
-enum What {
-    Comparison(Comparison),
-    Other(fn(&Store, Pace) -> Result<Report>),
-}
-
-struct Comparison {
     shape: Shape,
     sides: &'static [Kind],
     /// Whether the locks in other languages take part.
@@ -34,6 +27,8 @@ struct Comparison {
     of_the_ideal: bool,
     rows: Vec<RowOf>,
     plot: Option<Plot>,
+    /// What is measured in place of sides that acquire and release in a loop.
+    other: Option<fn(&Store, Pace) -> Result<Report>>,
 }
 
 /// A row: one figure of one of our sides.
@@ -47,40 +42,39 @@ struct RowOf {
 impl Part {
     /// A comparison of these.
     pub(crate) fn of(id: &'static str, on: On, shape: Shape, sides: &'static [Kind], pace: Pace) -> Self {
-        let made = Comparison { shape, sides, others: false, of_the_ideal: false, rows: Vec::new(), plot: None };
-        Self { id, on, words: "", pace, what: What::Comparison(made) }
+        let (words, about, rows) = ("", String::new(), Vec::new());
+        let (others, of_the_ideal, plot, other) = (false, false, None, None);
+        Self { id, on, words, about, pace, shape, sides, others, of_the_ideal, rows, plot, other }
     }
 
     /// What is not acquired and released in a loop.
     pub(crate) fn other(id: &'static str, on: On, run: fn(&Store, Pace) -> Result<Report>, pace: Pace) -> Self {
-        Self { id, on, words: "", pace, what: What::Other(run) }
+        Self { other: Some(run), ..Self::of(id, on, Shape::own_keys(0), &[], pace) }
     }
 
-    fn with(mut self, change: impl FnOnce(&mut Comparison)) -> Self {
-        if let What::Comparison(comparison) = &mut self.what {
-            change(comparison);
-        }
-        self
+    /// Says in front of each row that is added next what it is about.
+    pub(crate) fn about(self, about: &str) -> Self {
+        Self { about: format!("{about}: "), ..self }
     }
 
     /// Adds a row about the first of our sides.
-    pub(crate) fn row(self, what: impl Into<String>, figure: &'static str, aims: &[Aim]) -> Self {
-        let (what, aims) = (what.into(), aims.to_vec());
-        self.with(|of| {
-            let ours = of.sides.iter().find(|kind| kind.side().0 == Role::Ours);
-            of.rows.extend(ours.map(|ours| RowOf { what, ours: *ours, figure, aims }));
-        })
+    pub(crate) fn row(self, what: impl AsRef<str>, figure: &'static str, aims: &[Aim]) -> Self {
+        match self.sides.iter().find(|kind| kind.side().0 == Role::Ours) {
+            Some(ours) => self.row_of(*ours, what, figure, aims),
+            None => self,
+        }
     }
 
     /// Adds a row about this side.
-    pub(crate) fn row_of(self, ours: Kind, what: impl Into<String>, figure: &'static str, aims: &[Aim]) -> Self {
-        let (what, aims) = (what.into(), aims.to_vec());
-        self.with(|of| of.rows.push(RowOf { what, ours, figure, aims }))
+    pub(crate) fn row_of(mut self, ours: Kind, what: impl AsRef<str>, figure: &'static str, aims: &[Aim]) -> Self {
+        let what = self.about.clone() + what.as_ref();
+        self.rows.push(RowOf { what, ours, figure, aims: aims.to_vec() });
+        self
     }
 
-    /// Adds a row for each of these figures, without aims.
-    pub(crate) fn figures(self, words: &str, figures: &[&'static str]) -> Self {
-        figures.iter().fold(self, |of, figure| of.row(format!("{words}: {figure}"), figure, &[]))
+    /// Adds a row about this for each of these figures, without aims.
+    pub(crate) fn figures(self, about: &str, figures: &[&'static str]) -> Self {
+        figures.iter().fold(self.about(about), |of, figure| of.row(figure, figure, &[]))
     }
 
     /// Begins each row with these words.
@@ -90,23 +84,20 @@ impl Part {
 
     /// Lets locks in other languages take part.
     pub(crate) fn others(self, others: bool) -> Self {
-        self.with(|of| of.others = others)
+        Self { others, ..self }
     }
 
     pub(crate) fn of_the_ideal(self) -> Self {
-        self.with(|of| of.of_the_ideal = true)
+        Self { of_the_ideal: true, ..self }
     }
 
     pub(crate) fn plot(self, plot: Plot) -> Self {
-        self.with(|of| of.plot = Some(plot))
+        Self { plot: Some(plot), ..self }
     }
 
     /// Measures it on this store, which is of the kind `on`.
     pub(crate) fn run(&self, store: &Store) -> Result<Report> {
-        let report = match &self.what {
-            What::Comparison(comparison) => comparison.run(store, self.pace)?,
-            What::Other(run) => run(store, self.pace)?,
-        };
+        let report = self.other.map_or_else(|| self.compared(store), |run| run(store, self.pace))?;
         Ok(self.named(report))
     }
 
@@ -122,10 +113,8 @@ impl Part {
         }
         report
     }
-}
 
-impl Comparison {
-    fn run(&self, store: &Store, pace: Pace) -> Result<Report> {
+    fn compared(&self, store: &Store) -> Result<Report> {
         let mut report = Report::default();
         let mut sides: Vec<Side<'_>> = self.sides.iter().map(|kind| self.side(store, *kind)).collect();
         if self.others {
@@ -136,7 +125,7 @@ impl Comparison {
             }));
             report.absent_peers(&absent);
         }
-        let rounds = interleave(pace, sides)?;
+        let rounds = interleave(self.pace, sides)?;
         let row = |row: &RowOf| rounds.row(&row.what, row.ours.side().1, row.figure, &row.aims);
         report.rows.extend(self.rows.iter().map(row));
         self.draw(&rounds, &mut report);
@@ -173,15 +162,12 @@ impl Comparison {
 
     fn draw(&self, rounds: &Rounds, report: &mut Report) {
         let Some(plot) = self.plot else { return };
-        for side in rounds.names().filter(|(role, _)| plot != Plot::LocalHandoff || *role != Role::Floor) {
-            if plot == Plot::LocalHandoff {
+        let is_share = plot == Plot::LocalHandoff;
+        for side in rounds.names().filter(|(role, _)| !is_share || *role != Role::Floor) {
+            if is_share {
                 let latencies = rounds.latencies(side.1);
-                let steps = (0..=200).map(|step| f64::from(step) / 200.0);
-                report.draw(
-                    plot,
-                    side,
-                    steps.map(|share| (latencies.value_at_quantile(share) as f64 / 1e3, share * 100.0)),
-                );
+                let at = |share| (latencies.value_at_quantile(share) as f64 / 1e3, share * 100.0);
+                report.draw(plot, side, (0..=200).map(|step| at(f64::from(step) / 200.0)));
             } else {
                 let reached = median(&rounds.figures(side.1, PER_SECOND));
                 report.draw(plot, side, [(self.shape.tasks as f64, reached)]);

@@ -97,31 +97,20 @@ const WAITING: [usize; 4] = [1, 10, 100, 1000];
 /// Workload C.
 pub(crate) fn growth(redis: &Store, pace: Pace) -> Result<Report> {
     let mut report = Report::default();
-    let measured = [
-        (
-            beside_held_keys(redis, pace)?,
-            "100,000 keys held (floor: 10), 64 tasks: µs per cycle",
-            Plot::Keys,
-            &HELD[..],
-        ),
-        (
-            among_waiters(redis, pace)?,
-            "1,000 wait for a key (floor: 10): µs per acquisition",
-            Plot::Waiters,
-            &WAITING[..],
-        ),
-    ];
-    for (rounds, what, plot, sizes) in measured {
+    let mut add = |rounds: &Rounds, what: &str, plot, sizes: &[usize]| {
         let most = sizes[sizes.len() - 1].to_string();
         report.rows.push(rounds.row(what, &most, COST, &[Aim::WithinFloor(1.25)]));
         let cost = |size: &usize| (*size as f64, median(&rounds.figures(&size.to_string(), COST)));
         report.draw(plot, Kind::RedisSingle.side(), sizes.iter().map(cost));
-    }
+    };
+    let beside = "100,000 keys held (floor: 10), 64 tasks: µs per cycle";
+    add(&beside_held_keys(redis, pace)?, beside, Plot::Keys, &HELD);
+    let among = "1,000 wait for a key (floor: 10): µs per acquisition";
+    add(&among_waiters(redis, pace)?, among, Plot::Waiters, &WAITING);
     for leases in [10_000, 100_000] {
         let cost = counted(&Task::Hold { leases, seconds: 0 }, redis)?;
-        report
-            .rows
-            .push(Row::of(&format!("{leases} keys held: bytes per lock beside its guard"), &[cost.bytes_of_each]));
+        let what = format!("{leases} keys held: bytes per lock beside its guard");
+        report.rows.push(Row::of(&what, &[cost.bytes_of_each]));
     }
     let cost = counted(&Task::Wait { waiters: 10_000 }, redis)?;
     let what = "10,000 wait for a key: bytes per waiter, its task included";

@@ -51,13 +51,14 @@ fn redis(pace: Pace) -> Vec<Part> {
     };
     let with_work = |processes: usize, tasks, least| {
         let shape = Shape::hot_key(tasks).processes(processes).hold(Duration::from_millis(1));
-        let words = format!("{processes} × {tasks}, 1 ms of work");
         of("H8h", shape, &[RedisSingle, Rslock])
             .others(processes > 1 && !pace.quick)
             .of_the_ideal()
-            .row(format!("{words}: {OF_THE_IDEAL}"), OF_THE_IDEAL, &[AtLeast(least)])
-            .figures(&words, &[HAND_OFFS, JAIN])
-            .row(format!("{words}: {STARVED}"), STARVED, &[AtMost(0.0)])
+            .about(&format!("{processes} × {tasks}, 1 ms of work"))
+            .row(OF_THE_IDEAL, OF_THE_IDEAL, &[AtLeast(least)])
+            .row(HAND_OFFS, HAND_OFFS, &[])
+            .row(JAIN, JAIN, &[])
+            .row(STARVED, STARVED, &[AtMost(0.0)])
     };
     let mut parts = vec![
         of("U1", ALONE, ONE_REDIS)
@@ -83,27 +84,18 @@ fn redis(pace: Pace) -> Vec<Part> {
         of("H8", EIGHT_BY_EIGHT, &[Ping, RedisSingle, RedisSingleNoHandoff, Rslock, RslockEager])
             .others(true)
             .plot(Plot::LocalHandoff)
-            .row("8 × 8 on a key: acquisitions/s", PER_SECOND, &[PeerTimes(4.0)])
+            .about("8 × 8 on a key")
+            .row("acquisitions/s", PER_SECOND, &[PeerTimes(4.0)])
             // Not less by more than 5 % than it was.
-            .row(format!("8 × 8 on a key: {HAND_OFFS}"), HAND_OFFS, &[PeerTimes(139.0)])
-            .row("8 × 8 on a key: p99 of a hand-off, µs (floor: p50 of PING)", P99, &[WithinFloor(4.0)])
-            .row(format!("8 × 8 on a key: {COMMANDS}"), COMMANDS, &[AtMost(0.3)])
-            .row_of(RedisSingleNoHandoff, "8 × 8 on a key: the same, local hand-off off", COMMANDS, &[AtMost(2.05)])
-            .row_of(
-                RedisSingleNoHandoff,
-                "8 × 8 on a key: acquisitions/s, local hand-off off",
-                PER_SECOND,
-                &[PeerTimes(0.9)],
-            )
-            .row_of(
-                RedisSingleNoHandoff,
-                "8 × 8 on a key: p50 of a hand-off, local hand-off off, µs",
-                P50,
-                &[WithinPeer(1.2)],
-            )
-            .row(format!("8 × 8 on a key: {JAIN}"), JAIN, &[AtLeast(0.99)])
-            .row(format!("8 × 8 on a key: {STARVED}"), STARVED, &[AtMost(0.0)])
-            .figures("8 × 8 on a key", &[CPU]),
+            .row(HAND_OFFS, HAND_OFFS, &[PeerTimes(139.0)])
+            .row("p99 of a hand-off, µs (floor: p50 of PING)", P99, &[WithinFloor(4.0)])
+            .row(COMMANDS, COMMANDS, &[AtMost(0.3)])
+            .row_of(RedisSingleNoHandoff, "the same, local hand-off off", COMMANDS, &[AtMost(2.05)])
+            .row_of(RedisSingleNoHandoff, "acquisitions/s, local hand-off off", PER_SECOND, &[PeerTimes(0.9)])
+            .row_of(RedisSingleNoHandoff, "p50 of a hand-off, local hand-off off, µs", P50, &[WithinPeer(1.2)])
+            .row(JAIN, JAIN, &[AtLeast(0.99)])
+            .row(STARVED, STARVED, &[AtMost(0.0)])
+            .row(CPU, CPU, &[]),
         with_work(1, 64, 0.95),
         with_work(8, 8, 0.85),
     ]);
@@ -140,13 +132,9 @@ fn server_cost(pace: Pace) -> [Part; 4] {
     const OF_MYSQL: &[Kind] = &[MysqlUnique, MysqlRw, Updates, InsertDelete];
     let of = |on, sides, whose: &str, ours: &[(Kind, &[Aim])], most: &[Aim]| {
         ours.iter().fold(Part::of("S64", on, MANY, sides, pace), |of, (kind, times)| {
-            let name = kind.side().1;
-            of.row_of(*kind, format!("{name}, 64 tasks: CPU of a {whose}, µs/cycle"), SERVER_CPU, times).row_of(
-                *kind,
-                format!("{name}, 64 tasks: commands or statements of a {whose} per cycle"),
-                CALLS,
-                most,
-            )
+            of.about(&format!("{}, 64 tasks", kind.side().1))
+                .row_of(*kind, format!("CPU of a {whose}, µs/cycle"), SERVER_CPU, times)
+                .row_of(*kind, format!("commands or statements of a {whose} per cycle"), CALLS, most)
         })
     };
     let within: &[Aim] = &[WithinFloor(1.6)];
@@ -237,38 +225,29 @@ fn mysql_of_eight(on: On, pace: Pace) -> Vec<Part> {
     let of = |shape| Part::of("MH8", on, shape, SIDES, pace);
     let per = "statements per acquisition";
     let quick = of(EIGHT_BY_EIGHT)
-        .row("8 × 8 on a key: acquisitions/s", PER_SECOND, &[PeerTimes(10.0)])
-        .row(format!("8 × 8 on a key: {per}"), COMMANDS, &[AtMost(0.5)])
-        .row(format!("8 × 8 on a key: {JAIN}"), JAIN, &[])
-        .row_of(MysqlQueue, "8 × 8 on a key, advisory queue: acquisitions/s", PER_SECOND, &[PeerTimes(10.0)])
-        .row_of(MysqlQueue, format!("8 × 8 on a key, advisory queue: {per}"), COMMANDS, &[AtMost(0.5)])
-        .row_of(MysqlQueue, format!("8 × 8 on a key, advisory queue: {JAIN}"), JAIN, &[AtLeast(0.95)])
-        .row_of(
-            MysqlQueueNoHandoff,
-            format!("8 × 8 on a key, advisory queue, local hand-off off: {per}"),
-            COMMANDS,
-            &[],
-        )
-        .row_of(MysqlQueue, "8 × 8 on a key: deadlock errors", DEADLOCKS, &[AtMost(0.0)]);
+        .about("8 × 8 on a key")
+        .row("acquisitions/s", PER_SECOND, &[PeerTimes(10.0)])
+        .row(per, COMMANDS, &[AtMost(0.5)])
+        .row(JAIN, JAIN, &[])
+        .about("8 × 8 on a key, advisory queue")
+        .row_of(MysqlQueue, "acquisitions/s", PER_SECOND, &[PeerTimes(10.0)])
+        .row_of(MysqlQueue, per, COMMANDS, &[AtMost(0.5)])
+        .row_of(MysqlQueue, JAIN, JAIN, &[AtLeast(0.95)])
+        .about("8 × 8 on a key, advisory queue, local hand-off off")
+        .row_of(MysqlQueueNoHandoff, per, COMMANDS, &[])
+        .about("8 × 8 on a key")
+        .row_of(MysqlQueue, "deadlock errors", DEADLOCKS, &[AtMost(0.0)]);
     let at_most = |most| (on == On::MariaDb).then_some(AtMost(most));
-    let queue = |of: Part, ours, words: &str| {
-        of.row_of(ours, format!("{words}: p50 of a hand-off, µs"), P50, at_most(1000.0).as_slice()).row_of(
-            ours,
-            format!("{words}: p99 of a hand-off, µs"),
-            P99,
-            at_most(3000.0).as_slice(),
-        )
+    let queue = |of: Part, ours, about: &str| {
+        of.about(about)
+            .row_of(ours, "p50 of a hand-off, µs", P50, at_most(1000.0).as_slice())
+            .row_of(ours, "p99 of a hand-off, µs", P99, at_most(3000.0).as_slice())
     };
     let work = of(EIGHT_BY_EIGHT.hold(Duration::from_millis(5)));
     let work = work.row("8 × 8, 5 ms of work: p99 of a hand-off, µs", P99, &[]);
     let work = queue(work, MysqlQueue, "8 × 8, 5 ms of work, advisory queue");
-    let work = queue(work, MysqlQueueNoHandoff, "the same, local hand-off off").row_of(
-        MysqlQueueNoHandoff,
-        format!("the same, local hand-off off: {per}"),
-        COMMANDS,
-        &[AtMost(4.2)],
-    );
-    vec![quick, work]
+    let work = queue(work, MysqlQueueNoHandoff, "the same, local hand-off off");
+    vec![quick, work.row_of(MysqlQueueNoHandoff, per, COMMANDS, &[AtMost(4.2)])]
 }
 
 fn servers(pace: Pace) -> Vec<Part> {
@@ -325,11 +304,9 @@ fn agents(pace: Pace) -> Vec<Part> {
     vec![
         of_redis("A1", ALONE, "1 task", &[P50, CPU]),
         of_redis("A64", MANY, "64 tasks", &[PER_SECOND, CPU]),
-        Part::of("AF", On::AgentOfFolder, ALONE, &[AgentLines, FileDirect], pace).row(
-            "lines, `file:`, 1 task: p50 of a cycle, µs",
-            P50,
-            &[],
-        ),
+        Part::of("AF", On::AgentOfFolder, ALONE, &[AgentLines, FileDirect], pace)
+            .about("lines, `file:`, 1 task")
+            .row("p50 of a cycle, µs", P50, &[]),
         many("own keys", ALONE),
         many("one key", Shape::hot_key(1)),
         Part::other("M-idle", On::MariaDb, renewals::one_beside_a_million, pace),

@@ -24,20 +24,11 @@ struct Named {
     value: Vec<u8>,
 }
 
-#[derive(Clone, PartialEq, Message)]
-struct Nothing {}
-
-/// The count of what was deleted, or of seconds, is behind the header.
+/// The count of what was deleted, or the number of a lease, is behind the header.
 #[derive(Clone, PartialEq, Message)]
 struct Count {
     #[prost(int64, tag = "2")]
     number: i64,
-}
-
-#[derive(Clone, PartialEq, Message)]
-struct Seconds {
-    #[prost(int64, tag = "1")]
-    ttl: i64,
 }
 
 #[derive(Clone, PartialEq, Message)]
@@ -48,7 +39,7 @@ struct LockRequest {
     lease: i64,
 }
 
-/// As many seconds as no run takes.
+/// As many seconds as no run takes. A number alone is the message whose first field it is.
 const LEASE: i64 = 3_600;
 
 pub(crate) async fn connect(url: &str) -> Result<Channel> {
@@ -75,8 +66,7 @@ impl Contender for Puts {
 
     async fn acquire(&self, key: &Key) -> Result<()> {
         let put = Named { name: key.name.as_str().into(), value: b"1".to_vec() };
-        let Nothing {} = ask(&self.0, "/etcdserverpb.KV/Put", put).await?;
-        Ok(())
+        ask(&self.0, "/etcdserverpb.KV/Put", put).await
     }
 
     async fn release(&self, key: &Key, _held: ()) -> Result<()> {
@@ -101,7 +91,7 @@ impl Served {
         if let Some(lease) = self.leases.lock().await.pop() {
             return Ok(lease);
         }
-        let granted: Count = ask(&self.channel, "/etcdserverpb.Lease/LeaseGrant", Seconds { ttl: LEASE }).await?;
+        let granted: Count = ask(&self.channel, "/etcdserverpb.Lease/LeaseGrant", LEASE).await?;
         Ok(granted.number)
     }
 }
@@ -117,7 +107,7 @@ impl Contender for Served {
     }
 
     async fn release(&self, _key: &Key, (name, lease): (Vec<u8>, i64)) -> Result<()> {
-        let Nothing {} = ask(&self.channel, "/v3lockpb.Lock/Unlock", Named { name, value: Vec::new() }).await?;
+        let () = ask(&self.channel, "/v3lockpb.Lock/Unlock", Named { name, value: Vec::new() }).await?;
         self.leases.lock().await.push(lease);
         Ok(())
     }

@@ -22,7 +22,7 @@ use leasehold_redis_single::RedisSingle;
 use leasehold_redlock::Redlock;
 use serde::{Deserialize, Serialize};
 
-use self::ours::{Dropped, Ours, Readers, ours};
+use self::ours::{Ours, Readers, ours};
 use crate::load::{Load, Result};
 use crate::log::Log;
 
@@ -79,7 +79,7 @@ contenders! { urls, url;
     /// What those who drop guards are compared with.
     RedisReleased: Floor "released" => redis_single(url, true).await?;
     /// The guards are dropped instead of released.
-    RedisDropped: Ours "dropped" => Dropped(redis_single(url, true).await?);
+    RedisDropped: Ours "dropped" => redis_single(url, true).await?.dropping();
     RedisCluster: Ours "redis-single, Cluster" => redis_single(url, true).await?;
     /// One session for all tasks.
     RedisReentrant: Ours "redis-reentrant" => ours(RedisReentrant::connect(url).await?.session());

@@ -6,11 +6,19 @@ use crate::load::{Contender, Key, Result};
 pub(crate) struct Ours<L> {
     locks: L,
     options: LockOptions,
+    /// Whether guards are dropped instead of released.
+    drops: bool,
 }
 
 /// Any locker, in the loop.
 pub(crate) fn ours<L>(locks: L) -> Ours<L> {
-    Ours { locks, options: LockOptions::new() }
+    Ours { locks, options: LockOptions::new(), drops: false }
+}
+
+impl<L> Ours<L> {
+    pub(crate) fn dropping(self) -> Self {
+        Self { drops: true, ..self }
+    }
 }
 
 const ENDED: &str = "a wait without end ended";
@@ -23,31 +31,15 @@ impl<L: Locker + 'static> Contender for Ours<L> {
     }
 
     async fn release(&self, _key: &Key, held: LockGuard) -> Result<()> {
+        if self.drops {
+            drop(held);
+            return Ok(());
+        }
         was_held(held.release().await?)
     }
 
     fn token(held: &LockGuard) -> u64 {
         held.fencing_token().map_or(0, u64::from)
-    }
-}
-
-/// The same, with guards that are dropped instead of released.
-pub(crate) struct Dropped<L>(pub(crate) Ours<L>);
-
-impl<L: Locker + 'static> Contender for Dropped<L> {
-    type Held = LockGuard;
-
-    async fn acquire(&self, key: &Key) -> Result<LockGuard> {
-        self.0.acquire(key).await
-    }
-
-    async fn release(&self, _key: &Key, held: LockGuard) -> Result<()> {
-        drop(held);
-        Ok(())
-    }
-
-    fn token(held: &LockGuard) -> u64 {
-        Ours::<L>::token(held)
     }
 }
 
