@@ -17,14 +17,16 @@ use crate::log::{Keys, Log, Sample};
 /// What the tasks of a job do: which keys they want, how many they are in how many processes, and how long each grant is held.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Shape {
-    keys: Keys,
+    pub(crate) keys: Keys,
     /// In each process.
     pub(crate) tasks: usize,
     /// 0: this process.
-    processes: usize,
+    pub(crate) processes: usize,
     /// Threads of the runtime. 0: the current thread.
-    workers: usize,
-    hold_micros: u64,
+    pub(crate) workers: usize,
+    /// How long each grant is held. If it is, the measured window is twice as long: slow holders need time until all have
+    /// had a turn.
+    pub(crate) hold_micros: u64,
 }
 
 impl Shape {
@@ -36,21 +38,6 @@ impl Shape {
     /// Tasks of this process that all want one key.
     pub(crate) const fn hot_key(tasks: usize) -> Self {
         Self { keys: Keys::Shared, ..Self::own_keys(tasks) }
-    }
-
-    /// On a runtime with this many worker threads.
-    pub(crate) const fn workers(self, workers: usize) -> Self {
-        Self { workers, ..self }
-    }
-
-    /// In this many processes, each with the full number of tasks.
-    pub(crate) const fn processes(self, processes: usize) -> Self {
-        Self { processes, ..self }
-    }
-
-    /// Holds each grant this long, and doubles the measured window: slow holders need time until all have had a turn.
-    pub(crate) const fn hold(self, hold: Duration) -> Self {
-        Self { hold_micros: hold.as_micros() as u64, ..self }
     }
 
     /// What one of the processes does.
@@ -100,7 +87,7 @@ impl Job {
 
     /// A job of another program, in a process of its own.
     pub(crate) fn of_other(command: Vec<String>, url: String, shape: Shape) -> Self {
-        Self { program: Program::Other(command, url), shape: shape.processes(shape.processes.max(1)) }
+        Self { program: Program::Other(command, url), shape: Shape { processes: shape.processes.max(1), ..shape } }
     }
 
     /// Runs the job once.

@@ -101,30 +101,23 @@ pub(crate) fn beside_flock(folder: &Store, pace: Pace) -> Result<Report> {
         return Ok(Report::absent("the program: no flock(1) to compare with"));
     }
     let folder = folder.url();
-    let leasehold = || {
-        let mut command = Command::new(&program);
-        command.args(["--backend", &format!("file:{folder}/of-programs"), "run", "program", "--", "true"]);
-        command
-    };
-    let flock = || {
-        let mut command = Command::new("flock");
-        command.args([&*format!("{folder}/program"), "true"]);
-        command
-    };
+    let (mut leasehold, mut flock) = (Command::new(program), Command::new("flock"));
+    leasehold.args(["--backend", &format!("file:{folder}/of-programs"), "run", "program", "--", "true"]);
+    flock.args([&*format!("{folder}/program"), "true"]);
     let sides = vec![
-        Side::new(Role::Ours, OURS, |_| starts(&leasehold)),
-        Side::new(Role::Floor, "flock(1)", |_| starts(&flock)),
+        Side::new(Role::Ours, OURS, |_| starts(&mut leasehold)),
+        Side::new(Role::Floor, "flock(1)", |_| starts(&mut flock)),
     ];
     let what = "`leasehold run k -- true` (floor: flock(1)): p50 to its end, µs";
     Ok(Report::of([interleave(pace, sides)?.row(what, OURS, P50, &[Aim::WithinFloor(1.3)])]))
 }
 
-fn starts(command: &impl Fn() -> Command) -> Result<Sample> {
+fn starts(command: &mut Command) -> Result<Sample> {
     const STARTS: usize = 25;
     let mut latencies = histogram();
     for _ in 0..STARTS {
         let begin = now();
-        let ended = command().stdin(Stdio::null()).status()?;
+        let ended = command.stdin(Stdio::null()).status()?;
         latencies.saturating_record(now() - begin);
         if !ended.success() {
             return Err("the command failed".into());

@@ -37,7 +37,8 @@ pub(crate) fn draw(curves: &[Curve], folder: &Path) -> Result<()> {
         ("hand-off.svg", &[Plot::LocalHandoff]),
         ("growth.svg", &[Plot::Keys, Plot::Waiters]),
     ] {
-        let drawn: Vec<(Plot, Vec<&Curve>)> = plots.iter().map(|plot| (*plot, of(curves, *plot))).collect();
+        let of = |plot: Plot| curves.iter().filter(|curve| curve.plot == plot).collect::<Vec<_>>();
+        let drawn: Vec<(Plot, Vec<&Curve>)> = plots.iter().map(|plot| (*plot, of(*plot))).collect();
         if drawn.iter().all(|(_, curves)| !curves.is_empty()) {
             let mut text = String::new();
             draw_file(&drawn, &mut text).map_err(|error| format!("{file}: {error}"))?;
@@ -45,10 +46,6 @@ pub(crate) fn draw(curves: &[Curve], folder: &Path) -> Result<()> {
         }
     }
     Ok(())
-}
-
-fn of(curves: &[Curve], plot: Plot) -> Vec<&Curve> {
-    curves.iter().filter(|curve| curve.plot == plot).collect()
 }
 
 /// Draws a plot with its legend at the right, or plots side by side, each with its legend below.

@@ -2,8 +2,6 @@
 
 #![allow(clippy::enum_glob_use, reason = "the table names nothing as often as contenders")]
 
-use std::time::Duration;
-
 use crate::comparison::Part;
 use crate::contenders::Kind::{self, *};
 use crate::harness::Aim::{self, AtLeast, AtMost, FloorTimes, PeerTimes, WithinFloor, WithinPeer};
@@ -27,7 +25,7 @@ const ALONE: Shape = Shape::own_keys(1);
 const MANY: Shape = Shape::own_keys(64);
 /// 64 tasks of a process want one key; and 8 in each of 8 processes.
 const ONE_KEY: Shape = Shape::hot_key(64);
-const EIGHT_BY_EIGHT: Shape = Shape::hot_key(8).processes(8);
+const EIGHT_BY_EIGHT: Shape = Shape { processes: 8, ..Shape::hot_key(8) };
 
 /// The parts of all workloads. Those of one follow each other.
 pub(crate) fn all(pace: Pace) -> Vec<Part> {
@@ -37,7 +35,7 @@ pub(crate) fn all(pace: Pace) -> Vec<Part> {
 fn redis(pace: Pace) -> Vec<Part> {
     let of = |id, shape, sides| Part::of(id, On::Redis, shape, sides, pace);
     let on_a_runtime = |workers, on: &str, times, most| {
-        of("U64", MANY.workers(workers), ONE_REDIS)
+        of("U64", Shape { workers, ..MANY }, ONE_REDIS)
             .row(format!("64 tasks, {on}: cycles/s"), PER_SECOND, &[PeerTimes(times)])
             .row(format!("64 tasks, {on}: client CPU, µs/cycle"), CPU, &[AtMost(most)])
     };
@@ -45,12 +43,12 @@ fn redis(pace: Pace) -> Vec<Part> {
     let dropped = |id, tasks: usize, times| {
         [(0, "current thread"), (2, "2 workers")].map(|(workers, on)| {
             let what = format!("{tasks} tasks, {on}, guards dropped: cycles/s (floor: released)");
-            let shape = Shape::own_keys(tasks).workers(workers);
+            let shape = Shape { workers, ..Shape::own_keys(tasks) };
             of(id, shape, &[RedisDropped, RedisReleased]).row(what, PER_SECOND, &[FloorTimes(times)])
         })
     };
     let with_work = |processes: usize, tasks, least| {
-        let shape = Shape::hot_key(tasks).processes(processes).hold(Duration::from_millis(1));
+        let shape = Shape { processes, hold_micros: 1000, ..Shape::hot_key(tasks) };
         of("H8h", shape, &[RedisSingle, Rslock])
             .others(processes > 1 && !pace.quick)
             .of_the_ideal()
@@ -243,7 +241,7 @@ fn mysql_of_eight(on: On, pace: Pace) -> Vec<Part> {
             .row_of(ours, "p50 of a hand-off, µs", P50, at_most(1000.0).as_slice())
             .row_of(ours, "p99 of a hand-off, µs", P99, at_most(3000.0).as_slice())
     };
-    let work = of(EIGHT_BY_EIGHT.hold(Duration::from_millis(5)));
+    let work = of(Shape { hold_micros: 5000, ..EIGHT_BY_EIGHT });
     let work = work.row("8 × 8, 5 ms of work: p99 of a hand-off, µs", P99, &[]);
     let work = queue(work, MysqlQueue, "8 × 8, 5 ms of work, advisory queue");
     let work = queue(work, MysqlQueueNoHandoff, "the same, local hand-off off");
@@ -297,7 +295,7 @@ fn agents(pace: Pace) -> Vec<Part> {
     let long = Pace { rounds: 1, warm_up_millis: 2000, window_millis: 3000, ..pace };
     let (of_many, processes) = if pace.quick { (pace, 50) } else { (long, 500) };
     let many = |words, shape: Shape| {
-        let shape = shape.processes(processes);
+        let shape = Shape { processes, ..shape };
         Part::of("A500", On::AgentOfRedis, shape, &[Agent, RedisDirect], of_many)
             .figures(&format!("{processes} processes, {words}"), &[PER_SECOND, CONNECTIONS, MEMORY])
     };
