@@ -47,39 +47,33 @@ const LIMIT: Duration = Duration::from_secs(20 * 60);
 /// How often it is looked at whether a program has ended.
 const LOOKED_EVERY: Duration = Duration::from_millis(10);
 
-/// A program, or the doc tests of a package.
-pub(super) struct Program<'a> {
+/// A program, or the doc tests of packages.
+pub(super) struct Program {
     /// The package, and which of its tests: `leasehold-etcd it`.
     name: String,
-    command: Box<dyn Fn() -> Command + Sync + 'a>,
+    /// None: cargo runs it.
+    built: Option<TestProgram>,
+    arguments: Vec<String>,
     /// Whether its tests that need quiet run by themselves.
     has_own_harness: bool,
 }
 
-impl<'a> Program<'a> {
-    pub(super) fn new(program: &'a TestProgram, filters: &'a [String]) -> Result<Self, String> {
+impl Program {
+    pub(super) fn new(program: TestProgram, filters: &[String]) -> Result<Self, String> {
         let package = Package::at(&program.folder.to_string_lossy())?;
         let name = format!("{} {}", package.name, program.tests);
         let has_own_harness = program.tests == "it" && package.has_own_harness();
         // The other tests of that package are those of core, which run there.
-        let only = Some("search::").filter(|_| package.name == "leasehold-search" && filters.is_empty());
-        let command = move || {
-            let mut command = Command::new(&program.executable);
-            command.current_dir(&program.folder).env("CARGO_MANIFEST_DIR", &program.folder).args(filters).args(only);
-            command
-        };
-        Ok(Self { name, command: Box::new(command), has_own_harness })
+        let only = (package.name == "leasehold-search" && filters.is_empty()).then(|| "search::".to_owned());
+        let arguments = filters.iter().cloned().chain(only).collect();
+        Ok(Self { name, built: Some(program), arguments, has_own_harness })
     }
 
     /// The doc tests of the packages in these arguments: all that were built, because cargo would build fewer with other features.
-    pub(super) fn of_documents(packages: impl Iterator<Item = &'a str>) -> Self {
-        let packages: Vec<_> = packages.collect();
-        let command = move || {
-            let mut command = cargo();
-            command.args(["test", "--doc", "--no-fail-fast", "--all-features"]).args(&packages);
-            command
-        };
-        Self { name: "doc tests".to_owned(), command: Box::new(command), has_own_harness: false }
+    pub(super) fn of_documents<'a>(packages: impl Iterator<Item = &'a str>) -> Self {
+        let asked = ["test", "--doc", "--no-fail-fast", "--all-features"].into_iter().chain(packages);
+        let arguments = asked.map(str::to_owned).collect();
+        Self { name: "doc tests".to_owned(), built: None, arguments, has_own_harness: false }
     }
 
     fn rank(&self) -> usize {
@@ -95,7 +89,7 @@ struct Run<'a> {
 
 /// A program, or a part of its tests, that failed.
 struct Failed<'a> {
-    program: &'a Program<'a>,
+    program: &'a Program,
     part: &'static str,
     /// None, if the program failed as a whole.
     tests: Vec<String>,
@@ -107,7 +101,7 @@ struct Failed<'a> {
 
 /// Runs all of them. Returns the counts, and the names of those that failed, whose output is printed.
 pub(super) fn run(
-    mut programs: Vec<Program<'_>>,
+    mut programs: Vec<Program>,
     deep: bool,
     environment: &[(&'static str, String)],
 ) -> Result<(Tally, Vec<String>), String> {
@@ -137,9 +131,12 @@ pub(super) fn in_minutes(began: Instant) -> String {
 
 impl Run<'_> {
     /// The command for a part of a program's tests.
-    fn command(&self, program: &Program<'_>, part: &str) -> Command {
-        let mut command = (program.command)();
-        command.env("LEASEHOLD_TESTS", part).env_remove("LEASEHOLD_CONFORMANCE_VARIANT");
+    fn command(&self, program: &Program, part: &str) -> Command {
+        let mut command = program.built.as_ref().map_or_else(cargo, |built| Command::new(&built.executable));
+        if let Some(TestProgram { folder, .. }) = &program.built {
+            command.current_dir(folder).env("CARGO_MANIFEST_DIR", folder);
+        }
+        command.args(&program.arguments).env("LEASEHOLD_TESTS", part).env_remove("LEASEHOLD_CONFORMANCE_VARIANT");
         command.envs(self.environment.iter().cloned()).stdin(Stdio::null());
         // A run writes nothing into the sources.
         command.env("PROPTEST_DISABLE_FAILURE_PERSISTENCE", "1");
@@ -147,7 +144,7 @@ impl Run<'_> {
     }
 
     /// Runs one program, or a part of its tests. Its output is kept in files, and printed if it fails.
-    fn one<'p>(&self, program: &'p Program<'p>, part: &'static str) -> Result<(Tally, Option<Failed<'p>>), String> {
+    fn one<'p>(&self, program: &'p Program, part: &'static str) -> Result<(Tally, Option<Failed<'p>>), String> {
         let (began, name) = (Instant::now(), &program.name);
         println!("[{}] {name} begins", in_minutes(self.began));
         let log = target().join("tests").join(format!("{}-{part}.log", name.replace(' ', "-")));
@@ -174,7 +171,7 @@ impl Run<'_> {
         Ok((own, Some(Failed { program, part, tests, unasked, shown })))
     }
 
-    fn logged(&self, program: &Program<'_>, part: &str, log: &Path) -> io::Result<bool> {
+    fn logged(&self, program: &Program, part: &str, log: &Path) -> io::Result<bool> {
         let (began, mut command) = (Instant::now(), self.command(program, part));
         command.stdout(File::create(log)?).stderr(File::create(log.with_extension("errors"))?);
         let mut child = command.spawn()?;
@@ -227,19 +224,16 @@ mod tests {
     use super::*;
 
     /// A program with one test, which fails at its first so many runs.
-    fn fails(times: usize, test: &str) -> Program<'static> {
+    fn fails(times: usize, test: &str) -> Program {
         let file = target().join("tests").join(format!("turns-{}-{times}-{test}", std::process::id()));
         let script = format!(
             "n=$(cat {0} 2>/dev/null || echo 0); echo $((n+1)) > {0}; if [ $n -lt {times} ]; then o=FAILED; c=1; else o=ok; c=0; fi; \
              echo \"test {test} ... $o\"; echo \"test result: $o. $((1-c)) passed; $c failed; 0 ignored; 0 measured\"; exit $c",
             file.display()
         );
-        let command = move || {
-            let mut command = Command::new("sh");
-            command.args(["-c", &script, "TURN"]);
-            command
-        };
-        Program { name: format!("{times} {test}"), command: Box::new(command), has_own_harness: false }
+        let sh = TestProgram { folder: root(), tests: test.to_owned(), executable: "sh".into() };
+        let arguments = ["-c", &script, "TURN"].map(str::to_owned).to_vec();
+        Program { name: format!("{times} {test}"), built: Some(sh), arguments, has_own_harness: false }
     }
 
     #[test]
