@@ -7,7 +7,7 @@ use std::thread;
 use std::time::Duration;
 
 use leasehold_testkit::KilledOnDrop;
-use serde::{Deserialize, Serialize};
+use serde_json::json;
 use tokio::runtime::{Builder, Runtime};
 
 use crate::contenders::Locks;
@@ -67,17 +67,8 @@ pub(crate) struct Job {
 enum Program {
     /// This program, in this process or in child processes.
     This(Locks),
-    /// Another program that reads the same JSON: its command, and the URL that it gets beside the load.
+    /// Another program: its command, and the URL that it gets beside the load.
     Other(Vec<String>, String),
-}
-
-/// The last argument of a child process, as JSON: the load that it runs.
-#[derive(Debug, Serialize, Deserialize)]
-struct ChildLoad {
-    load: Load,
-    workers: usize,
-    locks: Option<Locks>,
-    url: Option<String>,
 }
 
 impl Job {
@@ -119,17 +110,17 @@ impl Job {
     }
 
     fn in_children(&self, pace: Pace, connected: impl FnOnce()) -> Result<(u64, Log)> {
-        let (command, locks, url) = match &self.program {
-            Program::This(locks) => {
-                let this = std::env::current_exe()?.display().to_string();
-                (vec![this, "--child".to_owned()], Some(locks), None)
-            }
-            Program::Other(command, url) => (command.clone(), None, Some(url)),
+        let command = match &self.program {
+            Program::This(_) => vec![std::env::current_exe()?.display().to_string(), "--child".to_owned()],
+            Program::Other(command, _) => command.clone(),
         };
         let children = (0..self.shape.processes).map(|process| {
-            let (load, workers) = (self.shape.load(pace, process), self.shape.workers);
-            let orders = ChildLoad { load, workers, locks: locks.cloned(), url: url.cloned() };
-            ChildProcess::start(&command, &serde_json::to_string(&orders)?)
+            let load = self.shape.load(pace, process);
+            let orders = match &self.program {
+                Program::This(locks) => json!((load, self.shape.workers, locks)),
+                Program::Other(_, url) => json!({ "load": load, "url": url }),
+            };
+            ChildProcess::start(&command, &orders.to_string())
         });
         let mut children = children.collect::<Result<Vec<_>>>()?;
         children.iter().try_for_each(ChildProcess::wait_until_ready)?;
@@ -138,8 +129,13 @@ impl Job {
         for child in &mut children {
             writeln!(child.input, "{start}")?;
         }
-        let logs = children.iter().map(ChildProcess::log).collect::<Result<Vec<_>>>()?;
-        Ok((start, Log::merged(logs)))
+        let mut all = Log::default();
+        for child in &children {
+            let Log { spans, cpu } = child.log()?;
+            all.spans.extend(spans);
+            all.cpu += cpu;
+        }
+        Ok((start, all))
     }
 }
 
@@ -152,8 +148,7 @@ pub(crate) fn runtime(workers: usize) -> Result<Runtime> {
 /// The child's side of a job: connects, prints `ready`, reads from standard input when to start, runs the load, and
 /// prints its log as JSON.
 pub(crate) fn run_as_child(orders: &str) -> Result<()> {
-    let ChildLoad { load, workers, locks, .. } = serde_json::from_str(orders)?;
-    let locks = locks.ok_or("no locks to run")?;
+    let (load, workers, locks): (Load, usize, Locks) = serde_json::from_str(orders)?;
     let start = || {
         println!("ready");
         let mut line = String::new();

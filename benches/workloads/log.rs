@@ -93,14 +93,6 @@ pub(crate) fn less_is_better(figure: &str) -> bool {
 }
 
 impl Log {
-    pub(crate) fn merged(logs: impl IntoIterator<Item = Self>) -> Self {
-        logs.into_iter().fold(Self::default(), |mut all, log| {
-            all.spans.extend(log.spans);
-            all.cpu += log.cpu;
-            all
-        })
-    }
-
     /// Checks that the lock was one: two spans of one key never overlap, and every token is larger than the one before.
     ///
     /// # Errors
