@@ -34,10 +34,6 @@ impl Package {
     pub(crate) fn has_own_harness(&self) -> bool {
         self.manifest.contains("harness = false")
     }
-
-    fn is_published(&self) -> bool {
-        !self.manifest.contains("publish = false")
-    }
 }
 
 /// The packages below `crates`, in the order of their names.
@@ -53,7 +49,8 @@ pub(crate) fn packages() -> Result<Vec<Package>, String> {
 
 /// The libraries that are published.
 pub(crate) fn libraries() -> Result<Vec<Package>, String> {
-    Ok(packages()?.into_iter().filter(|package| package.has_library() && package.is_published()).collect())
+    let is_published = |package: &Package| package.has_library() && !package.manifest.contains("publish = false");
+    Ok(packages()?.into_iter().filter(is_published).collect())
 }
 
 /// The names of all backends: `memory`, which is in core, and every crate with a conformance suite, such as `redis-single`.

@@ -26,38 +26,30 @@ const TAKEN: [(&str, &str, &str); 6] = [
 ];
 
 impl Name {
+    /// Refuses, with the reason, what can be the name of no backend.
     pub(crate) fn new(name: &str) -> Result<Self, String> {
-        let checked = Self(name.to_owned());
-        match checked.refusal()? {
-            Some(why) => Err(format!("a backend cannot be named {name:?}: {why}")),
-            None => Ok(checked),
-        }
-    }
-
-    /// Why it can be the name of no backend.
-    fn refusal(&self) -> Result<Option<String>, String> {
         let is_letter = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit();
         let is_word = |word: &str| !word.is_empty() && word.bytes().all(is_letter);
-        let why = match self.as_str() {
-            name if !name.split('-').all(is_word) || !name.starts_with(|first: char| first.is_ascii_lowercase()) => {
-                "it has to be words of a-z and 0-9 with single hyphens between them, and begin with a letter"
+        let refused = |why: &str| Err(format!("a backend cannot be named {name:?}: {why}"));
+        if !name.split('-').all(is_word) || !name.starts_with(|first: char| first.is_ascii_lowercase()) {
+            return refused(
+                "it has to be words of a-z and 0-9 with single hyphens between them, and begin with a letter",
+            );
+        } else if name.len() > 40 {
+            return refused("40 characters are the most");
+        } else if RESERVED.split_whitespace().any(|word| word == name) {
+            return refused("it is a word of Rust, and becomes the name of a module");
+        } else if name == "memory" {
+            return refused("it is the backend of core");
+        }
+        let checked = Self(name.to_owned());
+        for (file, what, stands) in TAKEN {
+            let stands = stands.replace("NAME", name).replace("MODULE", &checked.module());
+            if read(&root().join(file))?.contains(&stands) {
+                return refused(&format!("{what} has this name already, in {file}"));
             }
-            name if name.len() > 40 => "40 characters are the most",
-            name if RESERVED.split_whitespace().any(|word| word == name) => {
-                "it is a word of Rust, and becomes the name of a module"
-            }
-            "memory" => "it is the backend of core",
-            name => {
-                for (file, what, stands) in TAKEN {
-                    let stands = stands.replace("NAME", name).replace("MODULE", &self.module());
-                    if read(&root().join(file))?.contains(&stands) {
-                        return Ok(Some(format!("{what} has this name already, in {file}")));
-                    }
-                }
-                return Ok(None);
-            }
-        };
-        Ok(Some(why.to_owned()))
+        }
+        Ok(checked)
     }
 
     pub(crate) fn as_str(&self) -> &str {

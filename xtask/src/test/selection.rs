@@ -4,7 +4,7 @@ use super::deep;
 use crate::workspace::{Package, files, packages, read, root};
 
 /// What is run.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(super) struct Selection {
     pub(super) install: bool,
     pub(super) deep: bool,
@@ -24,18 +24,13 @@ impl Selection {
     pub(super) fn read(words: &[&str]) -> Result<Self, String> {
         let split = words.iter().position(|word| *word == "--").unwrap_or(words.len());
         let filters = words.get(split + 1..).unwrap_or_default().iter().map(ToString::to_string).collect();
-        let mut selection = Self { filters, ..Self::default() };
-        let mut names = Vec::new();
-        for word in &words[..split] {
-            match *word {
-                "--install" => selection.install = true,
-                "--deep" => selection.deep = true,
-                option if option.starts_with('-') => return Err(format!("`test` has no option {option}")),
-                name => names.push(name),
-            }
+        let (options, names): (Vec<&str>, Vec<&str>) = words[..split].iter().partition(|word| word.starts_with('-'));
+        if let Some(unknown) = options.iter().find(|option| !["--install", "--deep"].contains(option)) {
+            return Err(format!("`test` has no option {unknown}"));
         }
-        selection.named = !names.is_empty();
-        let only_deep = deep::PACKAGES.into_iter().filter(|_| selection.deep || selection.named);
+        let [install, deep] = ["--install", "--deep"].map(|option| options.contains(&option));
+        let named = !names.is_empty();
+        let only_deep = deep::PACKAGES.into_iter().filter(|_| deep || named);
         let beside = BESIDE_THE_CRATES.into_iter().chain(only_deep).map(Package::at).collect::<Result<Vec<_>, _>>()?;
         let mut all: Vec<_> = packages()?.into_iter().filter(Package::has_tests).chain(beside).collect();
         let is = |name: &str, package: &Package| {
@@ -45,8 +40,8 @@ impl Selection {
             let known: Vec<&str> = all.iter().map(|package| package.name.as_str()).collect();
             return Err(format!("no package is named {unknown}; there are: {}", known.join(", ")));
         }
-        all.retain(|package| names.is_empty() || names.iter().any(|name| is(name, package)));
-        Ok(Self { packages: all, ..selection })
+        all.retain(|package| !named || names.iter().any(|name| is(name, package)));
+        Ok(Self { install, deep, packages: all, named, filters })
     }
 
     /// Whether one of the packages asks for the server that this variable names.
