@@ -123,7 +123,7 @@ impl Part {
                 let job = peer.job(store.url(), self.shape);
                 self.measured((Role::Peer, peer.name), store, peer.sends, job)
             }));
-            report.absent_peers(&absent);
+            report.notes.extend(absent);
         }
         let rounds = interleave(self.pace, sides)?;
         let row = |row: &RowOf| rounds.row(&row.what, row.ours.side().1, row.figure, &row.aims);

@@ -7,8 +7,8 @@ use crate::job::{Job, Shape};
 use crate::machine;
 
 /// The commands that install the peers.
-pub(crate) const INSTALL: &str = "npm install --prefix benches/peers; python3 -m venv benches/peers/.venv && \
-                                  benches/peers/.venv/bin/pip install -r benches/peers/requirements.txt";
+const INSTALL: &str = "npm install --prefix benches/peers; python3 -m venv benches/peers/.venv && \
+                       benches/peers/.venv/bin/pip install -r benches/peers/requirements.txt";
 
 /// A lock in another language.
 #[derive(Clone, Debug)]
@@ -37,10 +37,12 @@ const ALL: [Peer; 4] = [
     python("pottery", "import pottery", &["set", "evalsha", "eval"]),
 ];
 
-/// The peers that are installed, and the names of the others.
-pub(crate) fn found() -> (Vec<Peer>, Vec<&'static str>) {
+/// The peers that are installed, and a note that names the others.
+pub(crate) fn found() -> (Vec<Peer>, Option<String>) {
     let (found, absent): (Vec<Peer>, Vec<Peer>) = ALL.into_iter().partition(Peer::is_installed);
-    (found, absent.into_iter().map(|peer| peer.name).collect())
+    let names: Vec<&str> = absent.iter().map(|peer| peer.name).collect();
+    let note = || format!("peers that are not installed: {} ({INSTALL})", names.join(", "));
+    (found, (!names.is_empty()).then(note))
 }
 
 impl Peer {

@@ -8,7 +8,6 @@ use crate::contenders::Role;
 use crate::harness::Row;
 use crate::load::Result;
 use crate::machine;
-use crate::peers::INSTALL;
 
 /// The results of one workload.
 #[derive(Debug, Default)]
@@ -61,12 +60,6 @@ impl Report {
         }
     }
 
-    pub(crate) fn absent_peers(&mut self, names: &[&str]) {
-        if !names.is_empty() {
-            self.notes.insert(format!("peers that are not installed: {} ({INSTALL})", names.join(", ")));
-        }
-    }
-
     /// Adds the results of another report.
     pub(crate) fn extend(&mut self, other: Self) {
         self.rows.extend(other.rows);
@@ -87,6 +80,8 @@ const CAUSES: &str = "\n## What is missed, and why\n";
 pub(crate) fn write_results(report: &Report, file: &Path) -> Result<()> {
     let facts: Vec<String> =
         machine::description().iter().chain(&report.notes).map(|line| format!("- {line}")).collect();
+    let before = fs::read_to_string(file).unwrap_or_default();
+    let (_, causes) = before.split_once(CAUSES).unwrap_or_default();
     let text = format!(
         "# Results\n\n\
          Written by `cargo xtask bench --record` on {}. All sides of a workload took turns in the same run; figures are\n\
@@ -94,19 +89,12 @@ pub(crate) fn write_results(report: &Report, file: &Path) -> Result<()> {
          ratio. Ratios count; absolute figures are those of this machine, where clients and servers share the cores.\n\
          Exclusion, and the order of the tokens, were checked on every run. The workloads and their floors and peers are\n\
          described in [README.md](README.md).\n\n\
-         {}\n\n{}{}",
+         {}\n\n{}{CAUSES}{causes}",
         machine::date(),
         facts.join("\n"),
-        table(&report.rows),
-        causes(file)
+        table(&report.rows)
     );
     Ok(fs::write(file, text)?)
-}
-
-fn causes(file: &Path) -> String {
-    let before = fs::read_to_string(file).unwrap_or_default();
-    let (_, causes) = before.split_once(CAUSES).unwrap_or_default();
-    format!("{CAUSES}{causes}")
 }
 
 const HEADINGS: [&str; 7] = ["id", "what", "ours", "spread", "floor (ratio)", "best peer (ratio)", "aim: met?"];
