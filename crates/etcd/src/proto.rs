@@ -16,69 +16,149 @@ pub(crate) const MEMBER_LIST: &str = "/etcdserverpb.Cluster/MemberList";
 pub(crate) const USER_GET: &str = "/etcdserverpb.Auth/UserGet";
 pub(crate) const AUTHENTICATE: &str = "/etcdserverpb.Auth/Authenticate";
 
-#[derive(Clone, PartialEq, Message)]
-pub(crate) struct Header {
-    #[prost(int64, tag = "3")]
-    pub(crate) revision: i64,
+/// Messages, each with its fields: the name in Rust, its type, and how the protocol has it.
+macro_rules! messages {
+    ($($(#[$about:meta])* $message:ident {
+        $($(#[$note:meta])* $field:ident: $kind:ty = [$($how:tt)*]),* $(,)?
+    })*) => {
+        $(
+            $(#[$about])*
+            #[derive(Clone, PartialEq, Message)]
+            pub(crate) struct $message {
+                $($(#[$note])* #[prost($($how)*)] pub(crate) $field: $kind,)*
+            }
+        )*
+    };
 }
 
-#[derive(Clone, PartialEq, Message)]
-pub(crate) struct KeyValue {
-    #[prost(bytes = "vec", tag = "1")]
-    pub(crate) key: Vec<u8>,
-    #[prost(int64, tag = "2")]
-    pub(crate) create_revision: i64,
-    #[prost(int64, tag = "3")]
-    pub(crate) mod_revision: i64,
-    #[prost(bytes = "vec", tag = "5")]
-    pub(crate) value: Vec<u8>,
-    #[prost(int64, tag = "6")]
-    pub(crate) lease: i64,
-}
+messages! {
+    Header { revision: i64 = [int64, tag = "3"] }
 
-#[derive(Clone, PartialEq, Message)]
-pub(crate) struct RangeRequest {
-    #[prost(bytes = "vec", tag = "1")]
-    pub(crate) key: Vec<u8>,
-    #[prost(bytes = "vec", tag = "2")]
-    pub(crate) range_end: Vec<u8>,
-    #[prost(int64, tag = "3")]
-    pub(crate) limit: i64,
-    /// What was there at this revision. 0: what is there now.
-    #[prost(int64, tag = "4")]
-    pub(crate) revision: i64,
-}
+    KeyValue {
+        key: Vec<u8> = [bytes = "vec", tag = "1"],
+        create_revision: i64 = [int64, tag = "2"],
+        mod_revision: i64 = [int64, tag = "3"],
+        value: Vec<u8> = [bytes = "vec", tag = "5"],
+        lease: i64 = [int64, tag = "6"],
+    }
 
-#[derive(Clone, PartialEq, Message)]
-pub(crate) struct RangeResponse {
-    #[prost(message, optional, tag = "1")]
-    pub(crate) header: Option<Header>,
-    #[prost(message, repeated, tag = "2")]
-    pub(crate) kvs: Vec<KeyValue>,
-    #[prost(bool, tag = "3")]
-    pub(crate) more: bool,
-}
+    RangeRequest {
+        key: Vec<u8> = [bytes = "vec", tag = "1"],
+        range_end: Vec<u8> = [bytes = "vec", tag = "2"],
+        limit: i64 = [int64, tag = "3"],
+        /// What was there at this revision. 0: what is there now.
+        revision: i64 = [int64, tag = "4"],
+    }
 
-#[derive(Clone, PartialEq, Message)]
-pub(crate) struct PutRequest {
-    #[prost(bytes = "vec", tag = "1")]
-    pub(crate) key: Vec<u8>,
-    #[prost(bytes = "vec", tag = "2")]
-    pub(crate) value: Vec<u8>,
-    #[prost(int64, tag = "3")]
-    pub(crate) lease: i64,
-}
+    RangeResponse {
+        header: Option<Header> = [message, optional, tag = "1"],
+        kvs: Vec<KeyValue> = [message, repeated, tag = "2"],
+        more: bool = [bool, tag = "3"],
+    }
 
-#[derive(Clone, PartialEq, Message)]
-pub(crate) struct DeleteRequest {
-    #[prost(bytes = "vec", tag = "1")]
-    pub(crate) key: Vec<u8>,
-}
+    PutRequest {
+        key: Vec<u8> = [bytes = "vec", tag = "1"],
+        value: Vec<u8> = [bytes = "vec", tag = "2"],
+        lease: i64 = [int64, tag = "3"],
+    }
 
-#[derive(Clone, PartialEq, Message)]
-pub(crate) struct Operation {
-    #[prost(oneof = "Request", tags = "1, 2, 3, 4")]
-    pub(crate) request: Option<Request>,
+    DeleteRequest { key: Vec<u8> = [bytes = "vec", tag = "1"] }
+
+    Operation { request: Option<Request> = [oneof = "Request", tags = "1, 2, 3, 4"] }
+
+    Outcome { response: Option<Response> = [oneof = "Response", tags = "1, 4"] }
+
+    /// That the field `target` of a key, or of each key of a range, equals a value. A key that is not there has 0 in each.
+    Compare {
+        /// Only `EQUAL` (0), `GREATER` (1) and `LESS` (2) are used.
+        result: i32 = [int32, tag = "1"],
+        target: i32 = [int32, tag = "2"],
+        key: Vec<u8> = [bytes = "vec", tag = "3"],
+        union: Option<Target> = [oneof = "Target", tags = "5, 6, 7"],
+        range_end: Vec<u8> = [bytes = "vec", tag = "64"],
+    }
+
+    TxnRequest {
+        compare: Vec<Compare> = [message, repeated, tag = "1"],
+        success: Vec<Operation> = [message, repeated, tag = "2"],
+        failure: Vec<Operation> = [message, repeated, tag = "3"],
+    }
+
+    TxnResponse {
+        header: Option<Header> = [message, optional, tag = "1"],
+        succeeded: bool = [bool, tag = "2"],
+        responses: Vec<Outcome> = [message, repeated, tag = "3"],
+    }
+
+    /// A request about one lease: `LeaseRevoke`, `LeaseKeepAlive`, `LeaseTimeToLive`.
+    LeaseRequest { id: i64 = [int64, tag = "1"] }
+
+    LeaseGrantRequest { ttl: i64 = [int64, tag = "1"] }
+
+    /// The answer to every request about a lease. `LeaseRevoke` fills in neither.
+    LeaseResponse {
+        id: i64 = [int64, tag = "2"],
+        /// In seconds. 0 or less: there is no such lease.
+        ttl: i64 = [int64, tag = "3"],
+    }
+
+    WatchRequest { create: Option<WatchCreate> = [message, optional, tag = "1"] }
+
+    WatchCreate {
+        key: Vec<u8> = [bytes = "vec", tag = "1"],
+        range_end: Vec<u8> = [bytes = "vec", tag = "2"],
+        start_revision: i64 = [int64, tag = "3"],
+        /// `NOPUT` is 0.
+        filters: Vec<i32> = [int32, repeated, tag = "5"],
+    }
+
+    WatchResponse {
+        header: Option<Header> = [message, optional, tag = "1"],
+        canceled: bool = [bool, tag = "4"],
+        /// Not 0: what happened since the start revision is not kept any more.
+        compact_revision: i64 = [int64, tag = "5"],
+        events: Vec<Event> = [message, repeated, tag = "11"],
+    }
+
+    /// That a key was deleted: nothing else is watched for.
+    Event {}
+
+    AuthenticateRequest {
+        name: String = [string, tag = "1"],
+        password: String = [string, tag = "2"],
+    }
+
+    AuthenticateResponse { token: String = [string, tag = "2"] }
+
+    StatusResponse {
+        version: String = [string, tag = "2"],
+        /// Of the database, in bytes.
+        size: i64 = [int64, tag = "3"],
+        /// To what it may grow. 0: the server is older than 3.6, and does not tell.
+        quota: i64 = [int64, tag = "12"],
+    }
+
+    MemberListResponse { members: Vec<Member> = [message, repeated, tag = "2"] }
+
+    Member {
+        id: u64 = [uint64, tag = "1"],
+        /// Empty: it was never started.
+        name: String = [string, tag = "2"],
+        /// Whether it has no vote.
+        learner: bool = [bool, tag = "5"],
+    }
+
+    AlarmResponse { alarms: Vec<AlarmMember> = [message, repeated, tag = "2"] }
+
+    AlarmMember {
+        member: u64 = [uint64, tag = "1"],
+        /// `NOSPACE` is 1, `CORRUPT` is 2.
+        alarm: i32 = [int32, tag = "2"],
+    }
+
+    UserGetRequest { name: String = [string, tag = "1"] }
+
+    UserGetResponse { roles: Vec<String> = [string, repeated, tag = "2"] }
 }
 
 #[derive(Clone, PartialEq, Oneof)]
@@ -93,12 +173,6 @@ pub(crate) enum Request {
     Txn(TxnRequest),
 }
 
-#[derive(Clone, PartialEq, Message)]
-pub(crate) struct Outcome {
-    #[prost(oneof = "Response", tags = "1, 4")]
-    pub(crate) response: Option<Response>,
-}
-
 /// Of the outcomes of a transaction only what was read matters, and the transactions inside of it.
 #[derive(Clone, PartialEq, Oneof)]
 pub(crate) enum Response {
@@ -106,22 +180,6 @@ pub(crate) enum Response {
     Range(RangeResponse),
     #[prost(message, tag = "4")]
     Txn(TxnResponse),
-}
-
-/// That the field `target` of a key, or of each key of a range, equals a value. A key that is not there has 0 in each.
-#[derive(Clone, PartialEq, Message)]
-pub(crate) struct Compare {
-    /// Only `EQUAL` (0), `GREATER` (1) and `LESS` (2) are used.
-    #[prost(int32, tag = "1")]
-    pub(crate) result: i32,
-    #[prost(int32, tag = "2")]
-    pub(crate) target: i32,
-    #[prost(bytes = "vec", tag = "3")]
-    pub(crate) key: Vec<u8>,
-    #[prost(oneof = "Target", tags = "5, 6, 7")]
-    pub(crate) union: Option<Target>,
-    #[prost(bytes = "vec", tag = "64")]
-    pub(crate) range_end: Vec<u8>,
 }
 
 #[derive(Clone, PartialEq, Oneof)]
@@ -132,156 +190,6 @@ pub(crate) enum Target {
     Modified(i64),
     #[prost(bytes = "vec", tag = "7")]
     Value(Vec<u8>),
-}
-
-#[derive(Clone, PartialEq, Message)]
-pub(crate) struct TxnRequest {
-    #[prost(message, repeated, tag = "1")]
-    pub(crate) compare: Vec<Compare>,
-    #[prost(message, repeated, tag = "2")]
-    pub(crate) success: Vec<Operation>,
-    #[prost(message, repeated, tag = "3")]
-    pub(crate) failure: Vec<Operation>,
-}
-
-#[derive(Clone, PartialEq, Message)]
-pub(crate) struct TxnResponse {
-    #[prost(message, optional, tag = "1")]
-    pub(crate) header: Option<Header>,
-    #[prost(bool, tag = "2")]
-    pub(crate) succeeded: bool,
-    #[prost(message, repeated, tag = "3")]
-    pub(crate) responses: Vec<Outcome>,
-}
-
-/// A request about one lease: `LeaseRevoke`, `LeaseKeepAlive`, `LeaseTimeToLive`.
-#[derive(Clone, PartialEq, Message)]
-pub(crate) struct LeaseRequest {
-    #[prost(int64, tag = "1")]
-    pub(crate) id: i64,
-}
-
-#[derive(Clone, PartialEq, Message)]
-pub(crate) struct LeaseGrantRequest {
-    #[prost(int64, tag = "1")]
-    pub(crate) ttl: i64,
-}
-
-/// The answer to every request about a lease. `LeaseRevoke` fills in neither.
-#[derive(Clone, PartialEq, Message)]
-pub(crate) struct LeaseResponse {
-    #[prost(int64, tag = "2")]
-    pub(crate) id: i64,
-    /// In seconds. 0 or less: there is no such lease.
-    #[prost(int64, tag = "3")]
-    pub(crate) ttl: i64,
-}
-
-#[derive(Clone, PartialEq, Message)]
-pub(crate) struct WatchRequest {
-    #[prost(message, optional, tag = "1")]
-    pub(crate) create: Option<WatchCreate>,
-}
-
-#[derive(Clone, PartialEq, Message)]
-pub(crate) struct WatchCreate {
-    #[prost(bytes = "vec", tag = "1")]
-    pub(crate) key: Vec<u8>,
-    #[prost(bytes = "vec", tag = "2")]
-    pub(crate) range_end: Vec<u8>,
-    #[prost(int64, tag = "3")]
-    pub(crate) start_revision: i64,
-    /// `NOPUT` is 0.
-    #[prost(int32, repeated, tag = "5")]
-    pub(crate) filters: Vec<i32>,
-}
-
-#[derive(Clone, PartialEq, Message)]
-pub(crate) struct WatchResponse {
-    #[prost(message, optional, tag = "1")]
-    pub(crate) header: Option<Header>,
-    #[prost(bool, tag = "4")]
-    pub(crate) canceled: bool,
-    /// Not 0: what happened since the start revision is not kept any more.
-    #[prost(int64, tag = "5")]
-    pub(crate) compact_revision: i64,
-    #[prost(message, repeated, tag = "11")]
-    pub(crate) events: Vec<Event>,
-}
-
-/// That a key was deleted: nothing else is watched for.
-#[derive(Clone, PartialEq, Message)]
-pub(crate) struct Event {}
-
-#[derive(Clone, PartialEq, Message)]
-pub(crate) struct AuthenticateRequest {
-    #[prost(string, tag = "1")]
-    pub(crate) name: String,
-    #[prost(string, tag = "2")]
-    pub(crate) password: String,
-}
-
-#[derive(Clone, PartialEq, Message)]
-pub(crate) struct AuthenticateResponse {
-    #[prost(string, tag = "2")]
-    pub(crate) token: String,
-}
-
-#[derive(Clone, PartialEq, Message)]
-pub(crate) struct StatusResponse {
-    #[prost(string, tag = "2")]
-    pub(crate) version: String,
-    /// Of the database, in bytes.
-    #[prost(int64, tag = "3")]
-    pub(crate) size: i64,
-    /// To what it may grow. 0: the server is older than 3.6, and does not tell.
-    #[prost(int64, tag = "12")]
-    pub(crate) quota: i64,
-}
-
-#[derive(Clone, PartialEq, Message)]
-pub(crate) struct MemberListResponse {
-    #[prost(message, repeated, tag = "2")]
-    pub(crate) members: Vec<Member>,
-}
-
-#[derive(Clone, PartialEq, Message)]
-pub(crate) struct Member {
-    #[prost(uint64, tag = "1")]
-    pub(crate) id: u64,
-    /// Empty: it was never started.
-    #[prost(string, tag = "2")]
-    pub(crate) name: String,
-    /// Whether it has no vote.
-    #[prost(bool, tag = "5")]
-    pub(crate) learner: bool,
-}
-
-#[derive(Clone, PartialEq, Message)]
-pub(crate) struct AlarmResponse {
-    #[prost(message, repeated, tag = "2")]
-    pub(crate) alarms: Vec<AlarmMember>,
-}
-
-#[derive(Clone, PartialEq, Message)]
-pub(crate) struct AlarmMember {
-    #[prost(uint64, tag = "1")]
-    pub(crate) member: u64,
-    /// `NOSPACE` is 1, `CORRUPT` is 2.
-    #[prost(int32, tag = "2")]
-    pub(crate) alarm: i32,
-}
-
-#[derive(Clone, PartialEq, Message)]
-pub(crate) struct UserGetRequest {
-    #[prost(string, tag = "1")]
-    pub(crate) name: String,
-}
-
-#[derive(Clone, PartialEq, Message)]
-pub(crate) struct UserGetResponse {
-    #[prost(string, repeated, tag = "2")]
-    pub(crate) roles: Vec<String>,
 }
 
 impl RangeRequest {
