@@ -2,7 +2,6 @@
 
 use std::path::Path;
 use std::sync::Arc;
-use std::time::Duration;
 
 use base64::prelude::{BASE64_STANDARD, Engine as _};
 use leasehold_core::conformance::needs_or_why;
@@ -11,7 +10,7 @@ use tempfile::TempDir;
 use crate::launch::etcd as launcher;
 use crate::launch::{Process, Settings, free_port, place};
 use crate::private::{blocking, started};
-use crate::waiting::{Deadline, PATIENCE};
+use crate::waiting::eventually_some;
 
 /// A private etcd of one or more members on free ports of the loopback interface. It ends with this value, and with this process
 /// whatever happens to it.
@@ -109,15 +108,9 @@ impl Cluster {
 
     /// The number of the leader.
     pub async fn leader(&self) -> usize {
-        let deadline = Deadline::after(PATIENCE);
-        loop {
-            let ports = self.ports();
-            if let Some(leader) = blocking(move || ports.iter().position(|port| launcher::leads(*port))).await {
-                return leader;
-            }
-            assert!(!deadline.is_over(), "no leader within a minute");
-            tokio::time::sleep(Duration::from_millis(50)).await;
-        }
+        let ports = self.ports();
+        let leader = move || ports.iter().position(|port| launcher::leads(*port));
+        blocking(move || eventually_some("somebody leads", leader)).await
     }
 
     /// Has the leader hand its office to another member, and answers the number of that one.

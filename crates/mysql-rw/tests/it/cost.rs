@@ -99,7 +99,7 @@ fn trials(name: &str, text: &str, statements: &Statements, held: &Held) -> Vec<T
     let (ours, reader, stranger) = (owner(held.writers[0].1), owner(held.crowd[0].1), owner(OwnerId::random()));
     let params = |owner: &Value| {
         let owner = [("owner", owner.clone()), ("writer", owner.clone()), ("client", owner.clone())];
-        let rest: [(&str, Value); 10] = [
+        let rest: [(&'static str, Value); 10] = [
             ("epoch", 1000.into()),
             ("ttl", 60_000_000.into()),
             ("count", 3.into()),
@@ -123,7 +123,7 @@ fn trials(name: &str, text: &str, statements: &Statements, held: &Held) -> Vec<T
         let readers = [(WRITTEN, FEW), (FREE, 0), (READ, FEW), (CROWDED, held.many()), (NONE, 0)];
         let trial = |(key, readers)| {
             let trials = cost::one_row(text, &[key], &params(&ours), Cost::new(reads + readers, locks(readers)));
-            trials.into_iter().map(move |trial| trial.gaps(gaps(readers)))
+            trials.into_iter().map(move |trial| Trial { gaps: gaps(readers), ..trial })
         };
         readers.into_iter().flat_map(trial).collect()
     };

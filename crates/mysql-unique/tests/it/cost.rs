@@ -35,7 +35,7 @@ async fn filled(server: &Server, others: u64, held: &[Lease]) -> Conn {
 fn trials(name: &str, text: &str, statements: &Statements, held: &[Lease]) -> Vec<Trial> {
     let stranger = ("owner", OwnerId::random().as_bytes().into());
     let ours = ("owner", held[0].1.as_bytes().into());
-    let rest: [(&str, Value); 5] = [
+    let rest: [(&'static str, Value); 5] = [
         ("ttl", 60_000_000.into()),
         ("label", Value::NULL),
         ("reason", Value::NULL),

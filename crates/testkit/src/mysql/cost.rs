@@ -1,14 +1,12 @@
 //! What a statement touches, as the server counts it: every row that it reads, and every row that it locks.
 
-use std::collections::BTreeSet;
-use std::fs;
 use std::time::Duration;
 
 use leasehold_core::{LockKey, OwnerId};
 use mysql_async::prelude::Queryable;
 use mysql_async::{Conn, Params, Value};
 
-use leasehold_mysql::{Lease, Namespace, RENEWAL_BATCH, batch, micros};
+use leasehold_mysql::{Lease, Namespace, RENEWAL_BATCH, batch, micros, named};
 
 const MINUTE: Duration = Duration::from_secs(60);
 
@@ -55,12 +53,6 @@ impl Trial {
     /// Without locks on gaps.
     pub fn new(about: &str, (text, params): (impl Into<String>, impl Into<Params>), most: Cost) -> Self {
         Self { about: about.into(), text: text.into(), params: params.into(), most, gaps: 0 }
-    }
-
-    /// With these locks on gaps.
-    #[must_use]
-    pub fn gaps(self, gaps: u64) -> Self {
-        Self { gaps, ..self }
     }
 }
 
@@ -145,22 +137,20 @@ pub fn claims(text: &str, held: &[Lease], behind: &[Value]) -> Vec<Trial> {
 }
 
 /// The statement about a row of each of these keys, with these parameters too.
-pub fn one_row(text: &str, keys: &[&str], more: &[(&str, Value)], most: Cost) -> Vec<Trial> {
+pub fn one_row(text: &str, keys: &[&str], more: &[(&'static str, Value)], most: Cost) -> Vec<Trial> {
     let trial = |key: &&str| {
         let params = more.iter().cloned().chain([("name", Value::Bytes(name_of(key)))]);
-        let params = params.map(|(name, value)| (name.as_bytes().to_vec(), value)).collect();
-        Trial::new(key, (text, Params::Named(params)), most)
+        Trial::new(key, (text, named(params)), most)
     };
     keys.iter().map(trial).collect()
 }
 
 /// The statement about the first chunk of the rows, with these parameters too.
-pub fn chunk(text: &str, more: &[(&str, Value)], most: Cost) -> Vec<Trial> {
+pub fn chunk(text: &str, more: &[(&'static str, Value)], most: Cost) -> Vec<Trial> {
     let names = [("from", ""), ("to", "l"), ("after", "key/00000000"), ("upto", "key/00005000")];
     let names = names.map(|(name, key)| (name, Value::Bytes(Namespace::default().followed_by(key.as_bytes()))));
     let params = names.into_iter().chain(more.iter().cloned());
-    let params = params.map(|(name, value)| (name.as_bytes().to_vec(), value)).collect();
-    vec![Trial::new("a chunk", (text, Params::Named(params)), most)]
+    vec![Trial::new("a chunk", (text, named(params)), most)]
 }
 
 /// What one statement touches; it is undone.
@@ -183,12 +173,4 @@ fn locks_of(status: &str, session: u32) -> u64 {
     let transaction = before.rsplit("---TRANSACTION").next().unwrap_or_default();
     let (count, _) = transaction.split_once(" row lock(s)").unwrap_or_default();
     count.rsplit(' ').next().and_then(|count| count.parse().ok()).unwrap_or(0)
-}
-
-/// That each file of a crate's folder of statements is among these names, and no more.
-pub fn check_files(manifest: &str, names: &[&str]) {
-    let files = fs::read_dir(format!("{manifest}/src/sql")).unwrap();
-    let files: BTreeSet<String> = files.map(|file| file.unwrap().file_name().into_string().unwrap()).collect();
-    let names: BTreeSet<String> = names.iter().map(|name| format!("{name}.sql")).collect();
-    assert_eq!(files, names, "a statement's file and its name");
 }
