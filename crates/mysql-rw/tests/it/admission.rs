@@ -1,7 +1,6 @@
 //! The statement that admits a reader, beside a writer that came after the reader's epoch was drawn. Needs a private server.
 
-#[allow(dead_code, reason = "the tables are for the library")]
-use leasehold_testkit::test;
+use leasehold_testkit::{eventually, test};
 use std::time::Duration;
 
 use crate::sql::{Statements, readers_of};
@@ -29,9 +28,7 @@ async fn admit(mut session: Conn, drawn: u64) {
     session.exec_drop(&admit, params).await.unwrap();
 }
 
-async fn count(session: &mut Conn, what: &str) -> u64 {
-    session.query_first(format!("SELECT COUNT(*) FROM {what}")).await.unwrap().unwrap()
-}
+const READERS: &str = "SELECT COUNT(*) FROM leasehold.leasehold_rw_readers";
 
 #[test(server)]
 async fn a_writer_whose_claim_is_under_way_is_waited_for() {
@@ -43,7 +40,6 @@ async fn a_writer_whose_claim_is_under_way_is_waited_for() {
         panic!("it is free")
     };
     store.release(&reader.grant(None)).await.unwrap();
-    let mut watching = server.session().await.unwrap();
     for isolation in ["READ UNCOMMITTED", "READ COMMITTED", "REPEATABLE READ", "SERIALIZABLE"] {
         server.sql(&[&format!("SET GLOBAL TRANSACTION ISOLATION LEVEL {isolation}")]).await;
         let mut writing = server.session().await.unwrap();
@@ -52,16 +48,16 @@ async fn a_writer_whose_claim_is_under_way_is_waited_for() {
                        writer_expires_at = UTC_TIMESTAMP(6) + INTERVAL 1 MINUTE";
         writing.query_drop(claimed).await.unwrap();
         let admitting = tokio::spawn(admit(server.session().await.unwrap(), drawn));
-        let lock_waits = "information_schema.INNODB_TRX WHERE trx_state = 'LOCK WAIT'";
-        while !admitting.is_finished() && count(&mut watching, lock_waits).await == 0 {
+        let lock_waits = "SELECT COUNT(*) FROM information_schema.INNODB_TRX WHERE trx_state = 'LOCK WAIT'";
+        while !admitting.is_finished() && server.number(lock_waits).await == 0 {
             // The server answers from what it saw before to those who ask sooner than after 100 ms.
             tokio::time::sleep(Duration::from_millis(150)).await;
         }
         writing.query_drop("COMMIT").await.unwrap();
         admitting.await.unwrap();
-        let readers = count(&mut watching, "leasehold.leasehold_rw_readers").await;
+        let readers = server.number(READERS).await;
         assert_eq!(readers, 0, "{isolation}: a reader is beside a writer whose claim had not ended when it asked");
-        watching.query_drop("UPDATE leasehold.leasehold_rw SET writer = NULL, written = 0").await.unwrap();
+        server.sql(&["UPDATE leasehold.leasehold_rw SET writer = NULL, written = 0"]).await;
     }
 }
 
@@ -80,13 +76,9 @@ async fn an_epoch_drawn_before_the_row_was_deleted_is_not_admitted_behind_a_writ
     let written = store.try_acquire(&writer).await.unwrap();
     assert!(matches!(written, Attempt::Granted { epoch } if epoch > Some(drawn)), "{written:?}");
     store.release(&writer.grant(None)).await.unwrap();
-    while locks.gc(Duration::ZERO).await.unwrap() == 0 {
-        tokio::time::sleep(Duration::from_millis(50)).await;
-    }
+    eventually("the row is deleted", async || locks.gc(Duration::ZERO).await.unwrap() > 0).await;
     // Another client creates the row again.
     let _other = locks.read("k").await.unwrap();
-    let mut session = server.session().await.unwrap();
     admit(server.session().await.unwrap(), drawn).await;
-    let rows = count(&mut session, "leasehold.leasehold_rw_readers").await;
-    assert_eq!(rows, 1, "admitted with a smaller number than the writer's before it");
+    assert_eq!(server.number(READERS).await, 1, "admitted with a smaller number than the writer's before it");
 }

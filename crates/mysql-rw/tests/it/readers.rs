@@ -1,6 +1,5 @@
 //! Readers and writers of one key, beyond the conformance suite. Needs a private server.
 
-#[allow(dead_code, reason = "the tables are for the library")]
 use std::collections::BTreeSet;
 use std::time::Duration;
 
@@ -12,7 +11,7 @@ use leasehold_mysql_rw::{
 };
 use leasehold_testkit::mysql::steps::claim;
 use leasehold_testkit::mysql::{Server, cost};
-use leasehold_testkit::{Proxy, test};
+use leasehold_testkit::{Proxy, eventually, test};
 use mysql_async::prelude::Queryable;
 use tokio::task::JoinSet;
 
@@ -176,18 +175,11 @@ async fn the_rows_of_readers_that_died_are_deleted_by_the_next_writer() {
         if forced {
             assert_eq!(store.force_release(&brief().key, None).await.unwrap().holders.len(), 3);
         }
-        let mut session = server.session().await.unwrap();
-        let all =
-            "SELECT COUNT(*), COUNT(IF(expires_at <= UTC_TIMESTAMP(6), 1, NULL)) FROM leasehold.leasehold_rw_readers";
-        let mut rows = (3, 0);
-        while rows != (3, 3) {
-            tokio::time::sleep(Duration::from_millis(20)).await;
-            rows = session.query_first(all).await.unwrap().unwrap();
-            assert_eq!(rows.0, 3, "forced: {forced}");
-        }
+        let rows = "SELECT COUNT(*) FROM leasehold.leasehold_rw_readers";
+        let expired = format!("{rows} WHERE expires_at <= UTC_TIMESTAMP(6)");
+        eventually("all leases are over", async || server.number(&expired).await == 3).await;
         locks.write("k").await.unwrap().release().await.unwrap();
-        let left: Option<(u64, u64)> = session.query_first(all).await.unwrap();
-        assert_eq!(left, Some((0, 0)), "forced: {forced}");
+        assert_eq!(server.number(rows).await, 0, "forced: {forced}");
     }
 }
 
@@ -255,9 +247,8 @@ async fn readers_that_draw_together_get_an_epoch_each() {
     let epochs: BTreeSet<_> = drawn.collect();
     let together: Vec<_> = epochs.iter().skip(1).copied().collect();
     assert_eq!(together, (together[0]..together[0] + 39).collect::<Vec<_>>());
-    let mut session = server.session().await.unwrap();
-    let newest = session.query_first("SELECT epoch FROM leasehold.leasehold_rw").await.unwrap();
-    assert_eq!(newest, together.last().copied(), "an epoch is given again, or before it was drawn");
+    let newest = server.number("SELECT epoch FROM leasehold.leasehold_rw").await;
+    assert_eq!(Some(&newest), together.last(), "an epoch is given again, or before it was drawn");
 
     server.sql(&["REVOKE INSERT, UPDATE ON leasehold.leasehold_rw FROM u@'%'"]).await;
     for refused in all().await {
@@ -285,15 +276,13 @@ async fn readers_far_away_that_keep_coming_have_one_turn_before_a_writer_has_its
     };
     let mut session = server.session().await.unwrap();
     session.query_drop("USE leasehold").await.unwrap();
-    let turn = "SELECT COUNT(*) FROM leasehold_rw WHERE readers_turn_until > UTC_TIMESTAMP(6)";
+    let turn = "SELECT COUNT(*) FROM leasehold.leasehold_rw WHERE readers_turn_until > UTC_TIMESTAMP(6)";
     for _ in 0..3 {
         let writer = claim("k", Duration::from_secs(60));
         session.exec_drop(&draw, half_a_second_away()).await.unwrap();
         let early = store.try_acquire(&writer).await.unwrap();
         assert!(matches!(early, Attempt::Busy { .. }), "a writer comes between a number and its admission");
-        while session.query_first(turn).await.unwrap() == Some(1) {
-            tokio::time::sleep(Duration::from_millis(20)).await;
-        }
+        eventually("the turn is over", async || server.number(turn).await == 0).await;
         session.exec_drop(&draw, half_a_second_away()).await.unwrap();
         let later = store.try_acquire(&writer).await.unwrap();
         assert!(matches!(later, Attempt::Granted { .. }), "readers that draw keep writers out for ever");

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use leasehold_mysql_rw::{MysqlRw, RwLockerExt};
 use leasehold_testkit::mysql::Server;
-use leasehold_testkit::{Proxy, test};
+use leasehold_testkit::{Proxy, eventually, test};
 use tokio::task::JoinSet;
 use tokio::time::sleep;
 
@@ -61,10 +61,8 @@ async fn reads(url: &str, writers: &Writers, times: usize) -> Vec<usize> {
         let reader = client.read_for("k", Duration::from_secs(20)).await.expect("never its turn");
         passed.push(writers.grants() - before);
         reader.release().await.unwrap();
-        // Until a writer holds the key again.
-        while writers.grants() == before + passed[passed.len() - 1] {
-            sleep(Duration::from_millis(5)).await;
-        }
+        let seen = before + passed[passed.len() - 1];
+        eventually("a writer holds the key again", async || writers.grants() > seen).await;
     }
     passed
 }

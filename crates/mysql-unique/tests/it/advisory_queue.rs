@@ -3,7 +3,9 @@
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use leasehold_mysql_unique::{Capability, LocalHandoff, LockKey, LockOptions, Locker, LockerExt, MysqlUnique, Wait};
+use leasehold_mysql_unique::{
+    Capability, LocalHandoff, LockGuard, LockKey, LockOptions, Locker, LockerExt, MysqlUnique, Wait,
+};
 use leasehold_testkit::mysql::Server;
 use leasehold_testkit::{crowd, eventually, test};
 use mysql_async::prelude::Queryable;
@@ -41,13 +43,8 @@ async fn waits(locks: &MysqlUnique, server: &Server, key: &str) -> JoinHandle<()
     waiter
 }
 
-/// A guard that came through the queue, so that the advisory lock stays with it, and the name of that lock.
-async fn queued_guard(
-    ours: &MysqlUnique,
-    theirs: &MysqlUnique,
-    server: &Server,
-    key: &str,
-) -> (leasehold_mysql_unique::LockGuard, String) {
+/// A guard that came through the queue, so that the advisory lock stays with it.
+async fn queued_guard(ours: &MysqlUnique, theirs: &MysqlUnique, server: &Server, key: &str) -> LockGuard {
     for _ in 0..2 {
         let guard = theirs.lock(key).await.unwrap();
         let (next, ()) = tokio::join!(ours.lock(key), async {
@@ -60,14 +57,9 @@ async fn queued_guard(
     let waiter = waits(theirs, server, key).await;
     let name = waiting(server).await[0].1.split('\'').nth(1).unwrap().to_owned();
     waiter.abort();
-    assert!(is_used(server, &name).await, "the holder has no advisory lock");
-    (guard, name)
-}
-
-async fn is_used(server: &Server, name: &str) -> bool {
-    let mut session = server.session().await.unwrap();
-    let user: Option<Option<u64>> = session.query_first(format!("SELECT IS_USED_LOCK('{name}')")).await.unwrap();
-    user.unwrap().is_some()
+    let is_used = server.number(&format!("SELECT IS_USED_LOCK('{name}') IS NOT NULL")).await;
+    assert_eq!(is_used, 1, "the holder has no advisory lock");
+    guard
 }
 
 #[test(multi_thread, server)]
@@ -96,7 +88,7 @@ async fn clients_take_turns_in_the_order_in_which_they_came() {
     const CLIENTS: usize = 8;
     let server = Server::needed(&[]).await;
     let first = locker(&server, "").await;
-    let (guard, _) = queued_guard(&first, &locker(&server, "").await, &server, "k").await;
+    let guard = queued_guard(&first, &locker(&server, "").await, &server, "k").await;
     let turns = Arc::new(Mutex::new(Vec::new()));
     let mut tasks = JoinSet::new();
     for client in 0..CLIENTS {
@@ -126,7 +118,7 @@ async fn waiters_send_hardly_any_claims() {
     let server = Server::needed(&[]).await;
     let (ours, theirs) = (locker(&server, "").await, locker(&server, "").await);
     assert!(ours.capabilities().has(Capability::Wakeup) && !MysqlUnique::claims().has(Capability::Wakeup));
-    let (guard, _) = queued_guard(&ours, &theirs, &server, "k").await;
+    let guard = queued_guard(&ours, &theirs, &server, "k").await;
     let waiter = waits(&theirs, &server, "k").await;
     let before = server.status("Com_insert").await;
     sleep(Duration::from_secs(2)).await;
@@ -140,7 +132,7 @@ async fn waiters_send_hardly_any_claims() {
 async fn where_no_connection_is_left_waiters_poll() {
     let server = Server::needed(&[]).await;
     let lockers = [locker(&server, "&pool_max=1").await, locker(&server, "&pool_max=1").await];
-    let (guard, _) = queued_guard(&lockers[0], &lockers[1], &server, "k").await;
+    let guard = queued_guard(&lockers[0], &lockers[1], &server, "k").await;
     // Their one connection waits for the advisory lock of one key; for the other key they have to poll.
     let waiter = waits(&lockers[1], &server, "k").await;
     crowd(&lockers, "other", lockers.len(), 20).await;
@@ -158,7 +150,7 @@ async fn beside_a_pool_of_the_caller_the_queue_has_connections_of_its_own() {
         || MysqlUnique::builder().pool(pool.clone()).local_handoff(LocalHandoff::off()).advisory_queue(true).connect();
     let (ours, theirs) = (connect().await.unwrap(), connect().await.unwrap());
     let all_of_the_callers = pool.get_conn().await.unwrap();
-    let (guard, _) = queued_guard(&ours, &theirs, &server, "k").await;
+    let guard = queued_guard(&ours, &theirs, &server, "k").await;
     let waiter = waits(&theirs, &server, "k").await;
     guard.release().await.unwrap();
     waiter.await.unwrap();

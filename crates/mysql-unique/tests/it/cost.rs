@@ -4,7 +4,6 @@ use leasehold_core::OwnerId;
 use leasehold_mysql::{Lease, RangeScan, TableName, Value};
 use leasehold_testkit::mysql::Server;
 use leasehold_testkit::mysql::cost::{self, Cost, OTHERS, Trial};
-#[allow(dead_code, reason = "the table is for the library")]
 use leasehold_testkit::test;
 use mysql_async::Conn;
 use mysql_async::prelude::Queryable;

@@ -42,11 +42,6 @@ impl Database {
         let rows = names.iter().map(|name| (name, owner.as_bytes().to_vec()));
         self.server.session().await.unwrap().exec_batch(insert, rows).await.unwrap();
     }
-
-    /// A number that this query answers.
-    async fn number(&self, query: &str) -> u64 {
-        self.server.session().await.unwrap().query_first(query).await.unwrap().unwrap()
-    }
 }
 
 fn names(count: usize) -> Vec<String> {
@@ -70,7 +65,7 @@ async fn leases_are_renewed_by_as_few_statements_as_there_are_batches() {
     let sent = database.server.status("Com_stmt_execute").await - before;
     assert_eq!(sent, 3, "nothing has to be asked where all are held");
     let renewed = format!("SELECT COUNT(*) FROM leasehold.t WHERE changes = 1 AND lease = {}", SECOND.as_micros());
-    assert_eq!(database.number(&renewed).await, names.len() as u64);
+    assert_eq!(database.server.number(&renewed).await, names.len() as u64);
 }
 
 /// Where the next hundred rows end.
@@ -124,6 +119,6 @@ async fn a_sweep_deletes_what_is_old_in_its_range_and_counts_it() {
     assert_eq!(run(10).await, 200);
     // 80 of each hundred in batches of 64, and 40 of the rest.
     assert_eq!(database.server.status("Com_delete").await - before, 5);
-    assert_eq!(database.number("SELECT COUNT(*) FROM leasehold.t").await, 52);
+    assert_eq!(database.server.number("SELECT COUNT(*) FROM leasehold.t").await, 52);
     assert_eq!(run(10).await, 0);
 }

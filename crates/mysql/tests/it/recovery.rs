@@ -55,15 +55,11 @@ async fn prepared() -> Server {
 
 /// How often the rows were changed.
 async fn changes(server: &Server) -> u64 {
-    number(server, "SELECT MAX(n) FROM leasehold.t").await
-}
-
-async fn number(server: &Server, query: &str) -> u64 {
-    server.session().await.unwrap().query_first(query).await.unwrap().unwrap()
+    server.number("SELECT MAX(n) FROM leasehold.t").await
 }
 
 async fn is_running(server: &Server) -> bool {
-    number(server, RUNNING).await > 0
+    server.number(RUNNING).await > 0
 }
 
 /// The server refuses every change of the table with this code.
@@ -190,7 +186,7 @@ async fn a_statement_that_the_server_keeps_undoing_is_sent_for_a_second_at_growi
     let error = database.add().await.unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Unavailable, "{error}");
     // 2, 4, 8, 16, 32 and then 50 ms, or half of each.
-    let tries = number(&database.server, "SELECT COUNT(*) FROM leasehold.tries").await;
+    let tries = database.server.number("SELECT COUNT(*) FROM leasehold.tries").await;
     assert!((2..60).contains(&tries), "{tries} sendings");
 }
 
@@ -211,7 +207,7 @@ async fn a_statement_follows_the_address_to_the_server_that_takes_writes() {
     database.add().await.unwrap();
     assert_eq!((changes(old).await, changes(&new).await), (1, 1));
     let sessions = "SELECT COUNT(*) FROM information_schema.processlist WHERE user = 'u'";
-    eventually("no session stays behind", async || number(old, sessions).await == 0).await;
+    eventually("no session stays behind", async || old.number(sessions).await == 0).await;
 }
 
 #[test(server)]

@@ -97,21 +97,16 @@ async fn ask(url: &str) -> Result<Reply> {
     reply
 }
 
-/// Whether the password is in these bytes: in the clear, or in a form that the server can decode.
-fn knows_the_password(received: &[u8]) -> bool {
-    let contains = |wanted: &[u8]| received.windows(wanted.len()).any(|window| window == wanted);
-    contains(PASSWORD.as_bytes())
-}
-
 #[test]
 async fn a_password_is_never_sent_in_the_clear_even_where_the_network_is_trusted() {
     for plugin in ["caching_sha2_password", "mysql_native_password"] {
         for script in [SWITCH_TO_CLEAR, SWITCH_TO_DIALOG] {
             let rogue = Rogue::with(plugin, script).await;
             let error = ask(&rogue.url("allow_public_key_retrieval=true")).await.unwrap_err();
-            assert!(!knows_the_password(&rogue.received()), "{error}");
+            let received = rogue.received();
+            assert!(!received.windows(PASSWORD.len()).any(|bytes| bytes == PASSWORD.as_bytes()), "{error}");
             assert!(!format!("{error} {error:?}").contains(PASSWORD), "{error:?}");
-            assert!(!rogue.received().is_empty());
+            assert!(!received.is_empty());
         }
     }
     // This is what the URL has to allow: the driver asks for a key, and would use any key that it is sent.

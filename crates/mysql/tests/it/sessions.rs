@@ -17,8 +17,7 @@ async fn a_statement_that_was_given_up_is_ended_in_the_server() {
     let error = sessions.run(sleeps, Params::Empty).await.unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Indeterminate);
     let running = "SELECT COUNT(*) FROM information_schema.processlist WHERE info LIKE 'DO SLEEP%'";
-    let ended = async || server.session().await.unwrap().query_first(running).await.unwrap() == Some(0_u64);
-    eventually("it is ended", ended).await;
+    eventually("it is ended", async || server.number(running).await == 0).await;
     sessions.close().await;
 }
 

@@ -76,6 +76,13 @@ impl Server {
         row.map_or(0, |(_, value)| value)
     }
 
+    /// The one number that a query of root's answers.
+    pub async fn number(&self, query: &str) -> u64 {
+        let mut session = self.session().await.unwrap_or_else(|why| panic!("no session: {why}"));
+        let number: Result<Option<u64>, _> = session.query_first(query).await;
+        number.unwrap_or_else(|error| panic!("{query}: {error}")).unwrap_or_else(|| panic!("{query}: no row"))
+    }
+
     /// A session of root's past everything that this crate does.
     pub async fn session(&self) -> Result<Conn, String> {
         // Else the driver asks for these, and its question is among the statements that are counted.
