@@ -27,13 +27,6 @@ pub(crate) struct LockDirectory {
     replaces: tokio::sync::Mutex<()>,
 }
 
-/// The right to replace lock files in a directory. It excludes other processes, and ends when this is dropped.
-#[derive(Debug)]
-pub(crate) struct ReplacementLock<'d> {
-    _file: FileLock,
-    _here: tokio::sync::MutexGuard<'d, ()>,
-}
-
 impl LockDirectory {
     /// Opens the directory, and refuses it if other users could change it.
     pub(crate) fn open(root: &Path, namespace: &str, options: DirOptions) -> Result<Self> {
@@ -85,15 +78,15 @@ impl LockDirectory {
         KeyFiles { lock: self.path_to(&(name::stem(&key) + KeyFiles::LOCK)), key }
     }
 
-    /// Waits for the right to replace lock files in this directory.
-    pub(crate) async fn lock_replacement(&self) -> Result<ReplacementLock<'_>> {
+    /// Waits for the right to replace lock files in this directory. It excludes other processes, and ends when both are dropped.
+    pub(crate) async fn lock_replacement(&self) -> Result<(FileLock, tokio::sync::MutexGuard<'_, ()>)> {
         let here = self.replaces.lock().await;
         let path = self.path_to("replacing");
         let locked = FileLock::wait(OpenFile::create(&path)?, &path).await?;
         if !locked.file.is_at(&path)? {
             return Err(unavailable(&path, REMOVED));
         }
-        Ok(ReplacementLock { _file: locked, _here: here })
+        Ok((locked, here))
     }
 }
 

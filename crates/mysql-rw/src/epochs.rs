@@ -1,5 +1,4 @@
 use std::collections::HashMap;
-use std::ops::Deref;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -64,7 +63,8 @@ impl EpochAllocator {
         draw: impl Fn(u64, bool) -> BoxFuture<'d, Result<Attempt>>,
     ) -> Result<Attempt> {
         loop {
-            let requests = self.visit(key);
+            let visit = self.visit(key);
+            let requests = &*visit.requests;
             let (sender, mut answer) = oneshot::channel();
             requests.pending().push(EpochRequest { waits, answer: sender });
             let drawing = tokio::select! {
@@ -136,13 +136,6 @@ fn answers(drawn: &Result<Attempt>, count: u64) -> impl Iterator<Item = Result<A
         Ok(busy) => Ok(*busy),
         Err(error) => Err(error.retell()),
     })
-}
-
-impl Deref for Visit<'_> {
-    type Target = KeyRequests;
-    fn deref(&self) -> &KeyRequests {
-        &self.requests
-    }
 }
 
 impl Drop for Visit<'_> {

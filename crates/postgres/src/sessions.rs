@@ -174,7 +174,7 @@ impl Sessions {
     }
 
     async fn session(&self, operation: &'static str) -> Result<Session, (Error, Remedy)> {
-        while let Some(session) = self.next_idle() {
+        while let Some(session) = self.idle().pop() {
             if !session.client.is_closed() {
                 return Ok(session);
             }
@@ -246,10 +246,6 @@ impl Sessions {
     /// The runtime on which all connections are driven.
     pub(crate) fn runtime(&self) -> Option<Handle> {
         Home::for_all(self.0.home.as_ref())
-    }
-
-    fn next_idle(&self) -> Option<Session> {
-        self.idle().pop()
     }
 
     fn idle(&self) -> MutexGuard<'_, Vec<Session>> {

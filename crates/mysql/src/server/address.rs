@@ -13,8 +13,10 @@ use crate::names::TableName;
 /// Neither `Debug` nor any error shows the password. The driver's own types do.
 #[derive(Clone)]
 pub(crate) struct Address {
-    opts: Opts,
-    shown: String,
+    /// The options for the driver, before [`Connections`](super::connections::Connections) adds its own.
+    pub(super) opts: Opts,
+    /// The server and the database, without user and password, for errors.
+    pub(super) shown: String,
     pub(crate) own: OwnParameters,
 }
 
@@ -54,11 +56,6 @@ impl Address {
         let shown = format!("mysql://{}:{}/{}", host, opts.tcp_port(), opts.db_name().unwrap_or(""));
         Ok(Self { opts, shown, own })
     }
-
-    /// The options for the driver, before [`Connections`](super::connections::Connections) adds its own.
-    pub(crate) fn opts(&self) -> &Opts {
-        &self.opts
-    }
 }
 
 /// The parameters of a URL that are not the driver's.
@@ -91,12 +88,6 @@ impl OwnParameters {
 fn with_plain_host(opts: Opts) -> Opts {
     let host = opts.ip_or_hostname().trim_matches(['[', ']']).to_owned();
     OptsBuilder::from_opts(opts).ip_or_hostname(host).into()
-}
-
-impl fmt::Display for Address {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.shown)
-    }
 }
 
 impl fmt::Debug for Address {
@@ -179,7 +170,7 @@ mod tests {
     fn an_ipv6_address_has_brackets_only_where_it_is_shown() {
         let address = Address::parse("mysql://u@[::1]:3307/locks").unwrap();
         assert_eq!(address.opts.ip_or_hostname(), "::1");
-        assert_eq!(address.to_string(), "mysql://[::1]:3307/locks");
+        assert_eq!(address.shown, "mysql://[::1]:3307/locks");
     }
 
     #[test]

@@ -111,7 +111,7 @@ mod tests {
     /// Whether sessions are encrypted.
     fn encrypts(rest: &str) -> Result<bool, String> {
         let address = Address::parse(&format!("mysql://{rest}"));
-        address.map(|address| address.opts().ssl_opts().is_some()).map_err(|error| {
+        address.map(|address| address.opts.ssl_opts().is_some()).map_err(|error| {
             assert_eq!(error.kind(), ErrorKind::InvalidOptions);
             error.to_string()
         })

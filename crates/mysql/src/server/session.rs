@@ -29,17 +29,6 @@ pub(crate) struct SessionId {
     pub(super) server: ServerIdentity,
 }
 
-/// Where a session is that broke.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum SessionFate {
-    /// In this server, unless it has ended.
-    ThisServer,
-    /// It ended when the server process ended.
-    Ended,
-    /// In a server that the address does not lead to.
-    OtherServer,
-}
-
 impl Session {
     pub(super) fn new(conn: Conn, generation: u64, server: ServerIdentity, permit: OwnedSemaphorePermit) -> Self {
         let id = SessionId { connection: conn.id(), generation, server };
@@ -53,17 +42,6 @@ impl Session {
         let answer = catch_panic(self.conn.exec::<Row, _, _>(statement, params)).await;
         self.unanswered = answer.is_none();
         answer.unwrap_or_else(|| Err(panicked()))
-    }
-
-    /// Where a session that broke is, as this session can tell.
-    pub(crate) fn fate_of(&self, broken: &SessionId) -> SessionFate {
-        if self.id.generation == broken.generation {
-            SessionFate::ThisServer
-        } else if self.id.server.is_restart_of(&broken.server) {
-            SessionFate::Ended
-        } else {
-            SessionFate::OtherServer
-        }
     }
 }
 

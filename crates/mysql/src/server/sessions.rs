@@ -9,7 +9,7 @@ use super::address::Address;
 use super::connections::Connections;
 use super::failure::{Progress, classify};
 use super::pools::PoolKind;
-use super::session::{Session, SessionFate, SessionId, catch_panic};
+use super::session::{Session, SessionId, catch_panic};
 use crate::statement::reply::{Reply, Row};
 use crate::statement::step::Step;
 
@@ -59,7 +59,7 @@ impl Sessions {
 
     /// Connections to this address. Nothing is sent.
     pub(crate) fn new(address: &Address) -> Self {
-        Self::on(Connections::new(address.opts().clone(), address.to_string()))
+        Self::on(Connections::new(address.opts.clone(), address.shown.clone()))
     }
 
     /// Connections of our own to the server of the caller's pool, with its options. The pool is asked for one connection,
@@ -223,10 +223,9 @@ impl Sessions {
         let Ok(mut session) = self.connections.check_out(PoolKind::Reserved, "end a session").await else {
             return false;
         };
-        // In another server, and in the same one after a restart, the id may be that of somebody else's session.
-        match session.fate_of(broken) {
-            SessionFate::ThisServer => {}
-            fate => return fate == SessionFate::Ended,
+        if session.id.generation != broken.generation {
+            // In another server, and in the same one after a restart, the id may be that of somebody else's session.
+            return session.id.server.is_restart_of(&broken.server);
         }
         loop {
             match catch_panic(session.conn.query_drop(format!("KILL CONNECTION {}", broken.connection))).await {
