@@ -31,7 +31,7 @@ pub(crate) async fn force_release(store: &Store, key: &LockKey, only: Option<u64
 }
 
 async fn of_key(store: &Store, key: &LockKey, step: Step, more: &[Param<'_>]) -> Result<Holders> {
-    let name = store.sessions.address().namespace.name_of(key);
+    let name = store.name_of(key);
     let params: Vec<Param<'_>> = [(&name as _, Type::BYTEA)].into_iter().chain(more.iter().cloned()).collect();
     let rows = store.sessions.run(step, &params).await?;
     let holders = rows.iter().map(|row| holder(row, step.operation)).collect::<Result<_>>()?;

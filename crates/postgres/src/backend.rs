@@ -23,8 +23,7 @@ impl Backend for PostgresBackend {
     }
 
     async fn try_acquire(&self, claim: &Claim) -> Result<Attempt> {
-        let namespace = &self.store.sessions.address().namespace;
-        self.store.claims.run((namespace.name_of(&claim.key), claim.clone())).await
+        self.store.claims.run((self.store.name_of(&claim.key), claim.clone())).await
     }
 
     async fn renew(&self, renewals: &[Renewal], within: Duration) -> Vec<Result<LeaseStatus>> {
@@ -32,8 +31,7 @@ impl Backend for PostgresBackend {
     }
 
     async fn release(&self, grant: &GrantRef) -> Result<LeaseStatus> {
-        let namespace = &self.store.sessions.address().namespace;
-        self.store.releases.run((namespace.name_of(&grant.key), grant.owner)).await
+        self.store.releases.run((self.store.name_of(&grant.key), grant.owner)).await
     }
 
     async fn take_over(&self, grant: &GrantRef, new_owner: OwnerId, ttl: Duration) -> Result<LeaseStatus> {

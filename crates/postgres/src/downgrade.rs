@@ -10,7 +10,7 @@ const DOWNGRADE: &str = "SELECT {schema}.downgrade($1, $2, $3, $4, $5, $6, $7)";
 
 /// Makes a reader of a writer.
 pub(crate) async fn downgrade(store: &Store, writer: &GrantRef, claim: &Claim) -> Result<Attempt> {
-    let name = store.sessions.address().namespace.name_of(&claim.key);
+    let name = store.name_of(&claim.key);
     let written = writer.epoch.and_then(|epoch| i64::try_from(epoch).ok());
     let [label, reason] = texts(claim);
     let params = [

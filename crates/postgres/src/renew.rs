@@ -36,8 +36,7 @@ pub(crate) async fn renew(store: &Store, renewals: &[Renewal], within: Duration)
 }
 
 async fn renew_all(store: &Store, renewals: &[&Renewal], step: Step) -> Result<Vec<Option<Result<LeaseStatus>>>> {
-    let names = renewals.iter().map(|renewal| store.sessions.address().namespace.name_of(&renewal.grant.key));
-    let names: Vec<Vec<u8>> = names.collect();
+    let names: Vec<Vec<u8>> = renewals.iter().map(|renewal| store.name_of(&renewal.grant.key)).collect();
     let owners: Vec<&[u8]> = renewals.iter().map(|renewal| renewal.grant.owner.as_bytes().as_slice()).collect();
     let ttls: Vec<i64> = renewals.iter().map(|renewal| micros(renewal.ttl)).collect();
     let params = [(&names as _, Type::BYTEA_ARRAY), (&owners as _, Type::BYTEA_ARRAY), (&ttls as _, Type::INT8_ARRAY)];
@@ -51,7 +50,7 @@ pub(crate) async fn take_over(
     new_owner: OwnerId,
     ttl: Duration,
 ) -> Result<LeaseStatus> {
-    let name = store.sessions.address().namespace.name_of(&grant.key);
+    let name = store.name_of(&grant.key);
     let epoch = grant.epoch.and_then(|epoch| i64::try_from(epoch).ok());
     let params = [
         (&name as _, Type::BYTEA),

@@ -1,6 +1,6 @@
 use std::sync::Arc;
 
-use leasehold_core::{GroupCommit, Turns};
+use leasehold_core::{GroupCommit, LockKey, Turns};
 
 use crate::claims::Claims;
 use crate::notifications::Subscriptions;
@@ -23,5 +23,10 @@ impl Store {
         let releases = Arc::new(GroupCommit::new(Releases(sessions.clone()), enabled, &turns));
         let subscriptions = Subscriptions::new(&sessions);
         Self { sessions, claims, releases, subscriptions }
+    }
+
+    /// The name of a key's rows.
+    pub(crate) fn name_of(&self, key: &LockKey) -> Vec<u8> {
+        self.sessions.address().namespace.name_of(key)
     }
 }

@@ -9,7 +9,7 @@ use leasehold_postgres::tokio_postgres::{Client, NoTls, connect};
 use leasehold_postgres::{KIND, Postgres};
 use leasehold_testkit::postgres::Server;
 
-use crate::sql::{number, session, sql};
+use crate::sql::{grants, number, session, sql};
 
 pub(crate) struct Servers;
 
@@ -24,13 +24,11 @@ impl Rig for Servers {
         let settings: &[_] = if room == Room::FewConnections { &few } else { &[] };
         let server = Server::start_with(settings).await.map_err(Unable::Absent)?;
         Postgres::migrate(&server.url()).await?;
-        let readme = include_str!("../../README.md");
-        let (_, grants) = readme.split_once("```sql").unwrap();
         let hba = "COPY (VALUES ('host all leasehold all trust'), ('host all all all scram-sha-256')) TO ";
         let show = session(&server.url()).await.query_one("SHOW hba_file", &[]).await?;
         let statements = [
             "CREATE ROLE app LOGIN PASSWORD 'hunter2/canary'",
-            grants.split_once("```").unwrap().0,
+            grants(),
             &format!("{hba}'{}'", show.get::<_, String>(0)),
             "SELECT pg_reload_conf()",
         ];

@@ -6,7 +6,7 @@ use leasehold_postgres::{
 use leasehold_testkit::postgres::Server;
 use leasehold_testkit::{crowd_of_both, eventually, readers_life, test, whole_life};
 
-use crate::sql::{clients, number, patient, server, session, sql};
+use crate::sql::{clients, grants, number, patient, server, session, sql};
 
 #[test(multi_thread, server)]
 async fn every_default_of_the_server_is_right() {
@@ -57,12 +57,7 @@ async fn a_database_of_another_encoding_keeps_names_and_texts() {
 #[test(multi_thread, server)]
 async fn the_rights_that_the_readme_names_suffice() {
     let server = server(&[]).await;
-    sql(&server.url(), &["CREATE ROLE app LOGIN PASSWORD 'p/w'", "CREATE ROLE nobody LOGIN"]).await;
-    let readme = include_str!("../../README.md");
-    let (_, block) = readme.split_once("```sql").unwrap();
-    for grant in block.split_once("```").unwrap().0.split(';').filter(|grant| !grant.trim().is_empty()) {
-        sql(&server.url(), &[grant]).await;
-    }
+    sql(&server.url(), &["CREATE ROLE app LOGIN PASSWORD 'p/w'", "CREATE ROLE nobody LOGIN", grants()]).await;
     let url = server.url_of("app", "p%2Fw");
     let clients = clients(&url).await;
     all_of_life(&clients, "k").await;

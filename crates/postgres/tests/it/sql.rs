@@ -32,6 +32,12 @@ pub(crate) async fn server(settings: &[&str]) -> Server {
     server
 }
 
+/// The statements by which the README gives a user its rights.
+pub(crate) fn grants() -> &'static str {
+    let (_, block) = include_str!("../../README.md").split_once("```sql").unwrap();
+    block.split_once("```").unwrap().0
+}
+
 pub(crate) async fn clients(url: &str) -> [Postgres; 2] {
     [Postgres::connect(url).await.unwrap(), Postgres::connect(url).await.unwrap()]
 }

@@ -3,10 +3,11 @@
 use std::error::Error as _;
 use std::path::Path;
 
-use leasehold_postgres::tokio_postgres::{NoTls, connect};
 use leasehold_postgres::{ErrorKind, LockOptions, LockerExt, Postgres, Wait};
 use leasehold_testkit::postgres::Server;
 use leasehold_testkit::{Authority, PATIENCE, eventually, needs, test};
+
+use crate::sql::session;
 
 const HERE: &str = "IP:127.0.0.1,DNS:localhost";
 
@@ -26,11 +27,9 @@ fn ca(file: &Path) -> String {
 
 /// How many sessions of Leasehold the server has, with TLS and without.
 async fn sessions(server: &Server) -> [i64; 2] {
-    let (client, connection) = connect(&server.url(), NoTls).await.unwrap();
-    tokio::spawn(connection);
     let count = "SELECT count(*) FILTER (WHERE ssl), count(*) FILTER (WHERE NOT ssl) FROM pg_stat_ssl
                  JOIN pg_stat_activity USING (pid) WHERE application_name = 'leasehold'";
-    let row = client.query_one(count, &[]).await.unwrap();
+    let row = session(&server.url()).await.query_one(count, &[]).await.unwrap();
     [row.get(0), row.get(1)]
 }
 
