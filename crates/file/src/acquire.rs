@@ -10,7 +10,6 @@ use crate::grant::{Grant, RecordLocation};
 use crate::key_files::KeyFiles;
 use crate::lock_file;
 use crate::open_dir::For;
-use crate::record::ReaderFiles;
 use crate::store::Store;
 
 /// Number of attempts to lock a lock file that is replaced while the attempt runs.
@@ -96,7 +95,7 @@ async fn attempt(store: &Store, claim: &Claim) -> Result<Outcome> {
                 Ok(counter) => counter,
                 Err(outcome) => return Ok(outcome),
             };
-            let reader = ReaderFiles::new(files.readers()).write(&record(counter.epoch))?;
+            let reader = files.readers().write(&record(counter.epoch))?;
             (counter.epoch, RecordLocation::ReaderFile(reader))
         }
     };

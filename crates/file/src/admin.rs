@@ -9,7 +9,7 @@ use crate::key_files::KeyFiles;
 use crate::lock_file::{self, Content};
 use crate::name;
 use crate::open_dir::For;
-use crate::record::{ReaderFiles, Record};
+use crate::record::Record;
 use crate::sessions::{Liveness, LivenessCache};
 use crate::store::Store;
 
@@ -178,7 +178,7 @@ fn holders(store: &Store, files: &KeyFiles, lock: &OpenFile, liveness: &mut Live
         {
             writer = None;
         }
-        let readers = ReaderFiles::new(files.readers()).live(lock.id, |session| holds(session, Mode::Exclusive))?;
+        let readers = files.readers().live(lock.id, |session| holds(session, Mode::Exclusive))?;
         // Both a writer and readers: one came when the other went, between the two reads.
         let settled = !content.is_unsettled() && (writer.is_none() || readers.is_empty());
         holders = match writer {

@@ -6,7 +6,6 @@ use crate::error::unavailable;
 use crate::grant::{Grant, RecordLocation};
 use crate::key_files::KeyFiles;
 use crate::lock_file;
-use crate::record::ReaderFiles;
 use crate::store::Store;
 
 /// Makes a writer a reader: replaces the writer's lock file with a new one, which is locked for the reader before it gets
@@ -41,7 +40,7 @@ fn replace_lock_file(store: &Store, claim: &Claim, files: KeyFiles, counter: Cou
         return Err(unavailable(files.replacement(), "is being used by another"));
     };
     let record = store.record(claim, &session, counter.epoch, new.file.id);
-    let reader = ReaderFiles::new(files.readers()).write(&record)?;
+    let reader = files.readers().write(&record)?;
     files.replace()?;
     Ok(Grant::new(claim.key.clone(), files, new, counter.epoch, RecordLocation::ReaderFile(reader)))
 }

@@ -8,6 +8,7 @@ use crate::file_lock::{FileLock, OpenFile};
 use crate::lock_file::{self, Content};
 use crate::name;
 use crate::open_dir::PathAt;
+use crate::record::ReaderFiles;
 
 /// The paths of the files of one key.
 #[derive(Debug)]
@@ -29,9 +30,8 @@ impl KeyFiles {
         self.lock.with_ending("count")
     }
 
-    /// The directory of the [`ReaderFiles`](crate::record::ReaderFiles).
-    pub(crate) fn readers(&self) -> PathAt {
-        self.lock.with_ending(&Self::READERS[1..])
+    pub(crate) fn readers(&self) -> ReaderFiles {
+        ReaderFiles(self.lock.with_ending(&Self::READERS[1..]))
     }
 
     /// The file that replaces the lock file at a forced release or a downgrade.

@@ -43,24 +43,18 @@ impl Record<'_> {
 /// file have the same epoch. A claim on a lock file that was replaced can draw an epoch that is drawn again on the next file: without
 /// the inode, it would then remove the record of the reader that was granted it.
 #[derive(Debug)]
-pub(crate) struct ReaderFiles {
-    dir: PathAt,
-}
+pub(crate) struct ReaderFiles(pub(crate) PathAt);
 
 impl ReaderFiles {
-    pub(crate) fn new(dir: PathAt) -> Self {
-        Self { dir }
-    }
-
     /// Writes the record of a reader. Dropping the result removes the file.
     pub(crate) fn write(&self, record: &Record<'_>) -> Result<ReaderFile> {
-        let path = self.dir.below(&format!("{}-{}.{}", record.epoch, record.file, record.session));
+        let path = self.0.below(&format!("{}-{}.{}", record.epoch, record.file, record.session));
         let mut opened = OpenFile::at(&path, For::Creating)?;
         if opened.is_none() {
-            self.dir.create_dir()?;
+            self.0.create_dir()?;
             opened = OpenFile::at(&path, For::Creating)?;
         }
-        let Some(opened) = opened else { return Err(unavailable(&self.dir, REMOVED)) };
+        let Some(opened) = opened else { return Err(unavailable(&self.0, REMOVED)) };
         let entry = ReaderFile(path);
         let mut json = Vec::new();
         record.write_json(&mut json);
@@ -100,15 +94,11 @@ impl ReaderFiles {
     }
 
     fn entries(&self) -> Result<Vec<(PathAt, String)>> {
-        Ok(self
-            .dir
-            .names()?
-            .into_iter()
-            .filter_map(|name| {
-                let (_of_the_grant, session) = name.split_once('.')?;
-                Some((self.dir.below(&name), session.to_owned()))
-            })
-            .collect())
+        let entry = |name: String| {
+            let (_of_the_grant, session) = name.split_once('.')?;
+            Some((self.0.below(&name), session.to_owned()))
+        };
+        Ok(self.0.names()?.into_iter().filter_map(entry).collect())
     }
 }
 
@@ -131,7 +121,7 @@ mod tests {
     #[test]
     fn a_claim_that_came_to_nothing_takes_away_its_own_record_alone() {
         let dir = tempfile::tempdir().unwrap();
-        let readers = ReaderFiles::new(OpenDir::open(dir.path()).unwrap().path_to("k.readers"));
+        let readers = ReaderFiles(OpenDir::open(dir.path()).unwrap().path_to("k.readers"));
         let on = |inode| Record {
             session: "s".into(),
             mode: Mode::Shared,

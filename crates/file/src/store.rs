@@ -96,7 +96,7 @@ impl Store {
         }
         for name in self.directory.names()? {
             if name.ends_with(KeyFiles::READERS) {
-                let readers = ReaderFiles::new(self.directory.path_to(&name));
+                let readers = ReaderFiles(self.directory.path_to(&name));
                 readers.remove_if(|session| Ok(self.sessions.liveness(session, &mut liveness)? == Liveness::Dead))?;
             }
         }

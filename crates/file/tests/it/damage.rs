@@ -6,21 +6,16 @@ use std::os::unix::fs::{FileExt, symlink};
 use std::process::Command;
 use std::time::Duration;
 
-use crate::support::{directory, file, key, open, patient, refusals, soon, token};
+use crate::support::{directory, file, key, open, patient, refusals, runtime, soon, token};
 use leasehold_file::{Admin, ErrorKind, FileLocks, LockOptions, LockerExt, LossReason, ReleaseOutcome, RwLockerExt};
 use leasehold_testkit::{corpus, corpus_line, test};
 use tempfile::TempDir;
-use tokio::runtime::Runtime;
 
 async fn next_token(locks: &FileLocks) -> u64 {
     let guard = soon("a grant", locks.lock("k")).await.unwrap();
     let token = token(&guard);
     let _ = guard.release().await.unwrap();
     token
-}
-
-fn runtime() -> Runtime {
-    tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap()
 }
 
 #[test]

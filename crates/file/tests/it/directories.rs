@@ -4,7 +4,7 @@ use std::fs;
 use std::os::unix::fs::{MetadataExt, chown, lchown, symlink};
 use std::path::{Path, PathBuf};
 
-use crate::support::{Helper, STRANGER, directory, file, may, open, set_mode};
+use crate::support::{Helper, STRANGER, below, directory, file, may, open, set_mode};
 use leasehold_file::{ErrorKind, FileBackend, FileLocks, LockerExt, RwLockerExt};
 use leasehold_testkit::{shows_nothing, test, this_program};
 
@@ -14,17 +14,6 @@ fn refused(directory: &Path, at: &Path, says: &str) {
     assert_eq!(error.kind(), ErrorKind::Backend, "{error}");
     assert!(error.to_string().contains(&at.display().to_string()), "{}: {error}", at.display());
     assert!(error.to_string().contains(says), "{error}");
-}
-
-fn below(folder: &Path) -> Vec<PathBuf> {
-    let mut all = Vec::new();
-    for path in fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()) {
-        if path.is_dir() {
-            all.extend(below(&path));
-        }
-        all.push(path);
-    }
-    all
 }
 
 #[test]

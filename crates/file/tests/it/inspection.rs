@@ -4,7 +4,7 @@ use leasehold_testkit::test;
 use std::fs;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use crate::support::{directory, file, key, open, patient, soon};
+use crate::support::{directory, file, key, open, patient, runtime, soon};
 use leasehold_file::{Admin, LockOptions, LockerExt, Mode, RwLockerExt};
 
 #[test]
@@ -12,7 +12,6 @@ fn whoever_looks_is_never_taken_for_a_holder() {
     let directory = directory();
     let (locks, admin) = (open(&directory), open(&directory));
     let (done, key) = (AtomicBool::new(false), key("k"));
-    let runtime = || tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     let look = async || {
         while !done.load(Ordering::Relaxed) {
             assert!(admin.inspect(&key).await.unwrap().holders.len() <= 1);

@@ -5,7 +5,7 @@ use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use crate::support::{STRANGER, directory, key, may, patient, refusals, set_mode, soon};
+use crate::support::{STRANGER, below, directory, key, may, patient, refusals, set_mode, soon};
 use leasehold_file::{Admin, ErrorKind, FileLocks, LockerExt, LossReason, ReleaseOutcome, RwLockerExt};
 use leasehold_testkit::test;
 use tempfile::TempDir;
@@ -31,17 +31,6 @@ fn cleaned_away(ours: &Path) {
     fs::rename(ours, ours.with_extension("old")).unwrap();
 }
 
-/// Without going through links.
-fn files_below(folder: &Path) -> Vec<PathBuf> {
-    let entries = fs::read_dir(folder).unwrap().map(|entry| entry.unwrap());
-    let below = |entry: fs::DirEntry| match entry.file_type().unwrap() {
-        kind if kind.is_dir() => files_below(&entry.path()),
-        kind if kind.is_symlink() => Vec::new(),
-        _ => vec![entry.path()],
-    };
-    entries.flat_map(below).collect()
-}
-
 #[test]
 async fn a_directory_that_another_user_made_in_the_place_of_ours_gets_nothing_of_ours() {
     let traps = [
@@ -65,7 +54,8 @@ async fn a_directory_that_another_user_made_in_the_place_of_ours_gets_nothing_of
         assert_eq!(soon("the loss", held.lost()).await, LossReason::Stolen);
         drop(held);
         let old = ours.with_extension("old");
-        let strays: Vec<_> = files_below(public.path()).into_iter().filter(|path| !path.starts_with(&old)).collect();
+        let mut strays = below(public.path());
+        strays.retain(|path| !path.starts_with(&old) && !path.is_dir() && !path.is_symlink());
         assert!(strays.is_empty(), "after {trap}: {strays:?}");
     }
 }

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use crate::support::{directory, file, key, patient, token};
+use crate::support::{directory, file, key, patient, runtime, token};
 use leasehold_file::{FileLocks, Guard, LockerExt, Result, RwLockerExt, core::GuardMode};
 use leasehold_testkit::{test, tokens_grow_although_all_is_forgotten};
 use rustix::time::{ClockId, clock_gettime};
@@ -64,7 +64,6 @@ async fn hold<M: GuardMode>(guard: Guard<M>) -> [u64; 3] {
 
 fn run<const THREADS: usize>(roles: [Role; THREADS], times: usize) -> Vec<Grant> {
     let directory = directory();
-    let runtime = || tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     let play = |role| runtime().block_on(play(role, times, directory.path()));
     std::thread::scope(|scope| {
         let threads = roles.map(|role| scope.spawn(move || play(role)));

@@ -1,6 +1,6 @@
 //! What the tests of this crate share: a directory each, patience, and a second process.
 
-use std::fs::Permissions;
+use std::fs::{DirEntry, Permissions};
 use std::io::{BufRead, BufReader, Write};
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
@@ -14,6 +14,7 @@ use leasehold_file::{
 use leasehold_testkit::{KilledOnDrop, PATIENCE, shows_nothing, this_program};
 use rustix::process::{Pid, Signal, kill_process};
 use tempfile::TempDir;
+use tokio::runtime::Runtime;
 
 /// Somebody who is neither us nor the super-user.
 pub(crate) const STRANGER: u32 = 65_534;
@@ -28,6 +29,22 @@ pub(crate) fn open(directory: &TempDir) -> FileLocks {
 
 pub(crate) fn key(key: &str) -> LockKey {
     LockKey::new(key).expect("a key")
+}
+
+/// All that is below a folder, without going through links.
+pub(crate) fn below(folder: &Path) -> Vec<PathBuf> {
+    let entries = std::fs::read_dir(folder).expect("a folder").map(|entry| entry.expect("an entry"));
+    let with_its_own = |entry: DirEntry| {
+        let is_folder = entry.file_type().is_ok_and(|kind| kind.is_dir());
+        let own = if is_folder { below(&entry.path()) } else { Vec::new() };
+        own.into_iter().chain([entry.path()])
+    };
+    entries.flat_map(with_its_own).collect()
+}
+
+/// A runtime that rests while nothing is waited for.
+pub(crate) fn runtime() -> Runtime {
+    tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime")
 }
 
 pub(crate) fn set_mode(path: &Path, mode: u32) {
