@@ -20,9 +20,6 @@ const PARSE: &str = "read the address";
 
 impl Address {
     /// Parses `etcds://user:password@host:port,host:port/namespace`. Nothing is sent.
-    ///
-    /// # Errors
-    /// [`ErrorKind::InvalidOptions`] for a URL that cannot be used. The error shows no credential.
     pub(crate) fn parse(url: &str) -> Result<Self> {
         Secrets::check_encoded(url, PARSE)?;
         let (is_secure, rest) = match (url.strip_prefix("etcd://"), url.strip_prefix("etcds://")) {

@@ -23,9 +23,6 @@ const HISTORY: i64 = 10_000;
 
 /// Checks the members of the cluster of a URL, their alarms, space and history, the rights of the user, and what is stored under the
 /// names of locks.
-///
-/// # Errors
-/// [`ErrorKind::InvalidOptions`] for a URL that cannot be used.
 pub(crate) async fn examine(url: &str) -> Result<Vec<Finding>> {
     let address = Address::parse(url)?;
     // At the same time: of several silent members each is waited for as long as one.

@@ -121,9 +121,6 @@ impl Nodes {
     }
 
     /// Sends these requests as a stream, and collects as many answers.
-    ///
-    /// # Errors
-    /// As for [`ask`](Self::ask).
     pub(crate) fn ask_each<Q, A>(&self, step: Step, requests: Vec<Q>) -> BoxFuture<'_, Result<Vec<A>>>
     where
         Q: Message + 'static + Clone,
@@ -144,9 +141,6 @@ impl Nodes {
     }
 
     /// Begins a stream of answers to this request, which stays open as long as what is answered.
-    ///
-    /// # Errors
-    /// As for [`ask`](Self::ask).
     pub(crate) fn listen<Q, A>(&self, step: Step, request: Q) -> BoxFuture<'_, Result<Listening<A>>>
     where
         Q: Message + Clone + 'static,

@@ -12,9 +12,6 @@ use crate::{admin, trust};
 
 /// Checks the directory of a URL: its file system, who may write to it, and whether there is room. Of a directory that is not there
 /// yet, the first one on the way to it that is.
-///
-/// # Errors
-/// [`InvalidOptions`](crate::ErrorKind::InvalidOptions) for a URL that cannot be used, and those of opening the directory.
 pub(crate) fn examine(url: &str) -> Result<Vec<Finding>> {
     let Address { directory: named, is_local, .. } = Address::parse(url)?;
     let named = named.map_or_else(default_dir, Ok)?;

@@ -32,9 +32,6 @@ pub(crate) struct Address {
 
 impl Address {
     /// Parses a URL. Nothing is sent.
-    ///
-    /// # Errors
-    /// [`ErrorKind::InvalidOptions`](leasehold_core::ErrorKind::InvalidOptions) for a URL that cannot be used. The error shows no credential.
     pub(crate) fn parse(url: &str) -> Result<Self> {
         Secrets::check_encoded(url, PARSE)?;
         if !["postgres://", "postgresql://"].iter().any(|scheme| url.starts_with(scheme)) {

@@ -44,10 +44,6 @@ const FOREIGN: &str = "SELECT what, encode(name, 'hex'), position('\\x00'::bytea
     WHERE position('\\x00'::bytea IN name) = 0 OR expires_at > now() + interval '25 hours' LIMIT 6";
 
 /// Checks the server of a URL: its settings, the rights of the user, the schema, its rows, and whether notifications arrive.
-///
-/// # Errors
-/// [`ErrorKind::InvalidOptions`](crate::ErrorKind::InvalidOptions) for a URL that cannot be used, and the errors of
-/// connecting.
 pub(crate) async fn examine(url: &str) -> Result<Vec<Finding>> {
     let mut address = Address::parse(url)?;
     // A standby tells, too, what it is.

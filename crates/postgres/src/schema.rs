@@ -14,10 +14,7 @@ pub(crate) struct Schema(Arc<str>);
 pub(crate) const VERSION: i32 = 1;
 
 impl Schema {
-    /// Checks the name of a schema.
-    ///
-    /// # Errors
-    /// [`ErrorKind::InvalidOptions`](leasehold_core::ErrorKind::InvalidOptions) for anything else than `[a-z0-9_]{1,48}`.
+    /// Checks the name of a schema, which is `[a-z0-9_]{1,48}`.
     pub(crate) fn new(name: &str) -> Result<Self> {
         let plain = name.bytes().all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'_');
         if plain && (1..=48).contains(&name.len()) {

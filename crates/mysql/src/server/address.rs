@@ -22,10 +22,6 @@ pub(crate) struct Address {
 
 impl Address {
     /// Parses a URL; see [`ConnectionSettings::url`](crate::ConnectionSettings::url). Nothing is sent.
-    ///
-    /// # Errors
-    /// [`ErrorKind::InvalidOptions`](leasehold_core::ErrorKind::InvalidOptions) for a URL that cannot be used. The error
-    /// shows no credential.
     pub(crate) fn parse(url: &str) -> Result<Self> {
         Secrets::check_encoded(url, PARSE)?;
         let mut url = Url::parse(url).map_err(|wrong| refuse(format!("the URL cannot be read: {wrong}")))?;

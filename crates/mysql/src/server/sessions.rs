@@ -64,9 +64,6 @@ impl Sessions {
 
     /// Connections of our own to the server of the caller's pool, with its options. The pool is asked for one connection,
     /// once, and gets it back as it was.
-    ///
-    /// # Errors
-    /// The errors of connecting, and [`ErrorKind::InvalidOptions`] if the driver has left the address for a local socket.
     pub(crate) fn like(pool: &Pool) -> BoxFuture<'_, Result<Self>> {
         Box::pin(async move { Connections::like(pool).await.map(Self::on) })
     }
