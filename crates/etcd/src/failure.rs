@@ -81,14 +81,7 @@ pub(crate) fn is_lease_gone(error: &Error) -> bool {
 
 /// Whether there was no connection on which the request could have been sent.
 fn was_not_sent(status: &Status) -> bool {
-    let mut cause = status.source();
-    while let Some(error) = cause {
-        if error.is::<ConnectError>() {
-            return true;
-        }
-        cause = error.source();
-    }
-    false
+    causes(status).any(|cause| cause.is::<ConnectError>())
 }
 
 /// What the driver says, with the innermost cause.
@@ -101,23 +94,18 @@ fn said(status: &Status) -> String {
 
 /// Whether a connection failed because of TLS: the certificate is not trusted, or the server does not speak it.
 pub(crate) fn is_about_tls(error: &(dyn StdError + 'static)) -> bool {
-    let mut cause = Some(error);
-    while let Some(error) = cause {
-        if error.downcast_ref::<io::Error>().is_some_and(|why| why.kind() == io::ErrorKind::InvalidData) {
-            return true;
-        }
-        cause = error.source();
-    }
-    false
+    let mut of_io = causes(error).filter_map(|cause| cause.downcast_ref::<io::Error>());
+    of_io.any(|why| why.kind() == io::ErrorKind::InvalidData)
 }
 
 /// The text of the innermost cause of an error.
 pub(crate) fn innermost(error: &(dyn StdError + 'static)) -> String {
-    let mut innermost = error;
-    while let Some(source) = innermost.source() {
-        innermost = source;
-    }
-    innermost.to_string()
+    causes(error).last().map(ToString::to_string).unwrap_or_default()
+}
+
+/// An error, and what caused it, down to the innermost.
+fn causes(error: &(dyn StdError + 'static)) -> impl Iterator<Item = &(dyn StdError + 'static)> {
+    std::iter::successors(Some(error), |&error| error.source())
 }
 
 /// The error for what nothing of this project writes.

@@ -46,6 +46,7 @@ macro_rules! registered {
 
 /// A function that is a test.
 #[doc(hidden)]
+#[derive(Debug)]
 pub struct Test {
     pub module: &'static str,
     pub function: &'static str,
@@ -54,12 +55,6 @@ pub struct Test {
 }
 
 inventory::collect!(Test);
-
-impl fmt::Debug for Test {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Test").field("name", &self.name()).field("way", &self.way).finish_non_exhaustive()
-    }
-}
 
 impl Test {
     /// The name within its program, for example `closing::a_lock_is_closed`.

@@ -1,5 +1,4 @@
 use std::collections::BTreeMap;
-use std::fmt;
 use std::marker::PhantomData;
 
 use async_trait::async_trait;
@@ -12,18 +11,13 @@ use super::server::Server;
 use super::subject::Subject;
 
 /// Servers for the driver suite of a backend, with a user who has the rights that the [`Subject`] names, and a password.
+#[derive(Debug)]
 pub struct Servers<S>(Kind, PhantomData<S>);
 
 impl<S> Servers<S> {
     /// Servers of this kind.
     pub fn new(kind: Kind) -> Self {
         Self(kind, PhantomData)
-    }
-}
-
-impl<S> fmt::Debug for Servers<S> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_tuple("Servers").field(&self.0.name).finish()
     }
 }
 
