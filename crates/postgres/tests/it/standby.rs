@@ -4,24 +4,16 @@ use leasehold_testkit::{eventually, test};
 use crate::sql::{number, patient, server, sql};
 
 #[test(multi_thread, server)]
-async fn a_standby_is_refused_and_the_primary_found() {
-    let server = server(&[]).await;
+async fn a_standby_is_refused_until_it_takes_over_and_then_knows_the_held_locks() {
+    let mut server = server(&["synchronous_standby_names=*", "synchronous_commit=local"]).await;
     let standby = server.standby().await.unwrap();
     let error = Postgres::connect(&standby.url()).await.map(drop).unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Unavailable, "{error}");
     assert!(error.to_string().contains("does not allow writes"), "{error}");
-    let both = format!("postgres://leasehold@127.0.0.1:{},127.0.0.1:{}/leasehold", standby.port(), server.port());
-    let locks = Postgres::connect(&both).await.unwrap();
-    locks.lock("k").await.unwrap().release().await.unwrap();
-}
-
-#[test(multi_thread, server)]
-async fn held_locks_survive_a_switchover() {
-    let mut server = server(&["synchronous_standby_names=*", "synchronous_commit=local"]).await;
-    let standby = server.standby().await.unwrap();
-    let both = format!("postgres://leasehold@127.0.0.1:{},127.0.0.1:{}/leasehold", server.port(), standby.port());
-    let locks = Postgres::connect(&both).await.unwrap();
-    let theirs = Postgres::connect(&both).await.unwrap();
+    // The primary is found in either place.
+    let both = |one: u16, other: u16| format!("postgres://leasehold@127.0.0.1:{one},127.0.0.1:{other}/leasehold");
+    let locks = Postgres::connect(&both(standby.port(), server.port())).await.unwrap();
+    let theirs = Postgres::connect(&both(server.port(), standby.port())).await.unwrap();
     let held = locks.acquire(&LockKey::new("held").unwrap(), &patient()).await.unwrap().unwrap();
     let there = "SELECT count(*) FROM leasehold.holders";
     eventually("the standby has it", async || number(&standby.url(), there).await == 1).await;
