@@ -28,7 +28,6 @@ pub struct Cost {
 }
 
 impl Cost {
-    /// So many.
     pub fn new(reads: u64, locks: u64) -> Self {
         Self { reads, locks }
     }
@@ -39,9 +38,7 @@ impl Cost {
 pub struct Trial {
     /// What is special about it.
     pub about: String,
-    /// The statement.
     pub text: String,
-    /// Its parameters.
     pub params: Params,
     /// The most that it may touch at READ COMMITTED.
     pub most: Cost,

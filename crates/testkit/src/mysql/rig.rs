@@ -15,7 +15,6 @@ use super::subject::Subject;
 pub struct Servers<S>(Kind, PhantomData<S>);
 
 impl<S> Servers<S> {
-    /// Servers of this kind.
     pub fn new(kind: Kind) -> Self {
         Self(kind, PhantomData)
     }

@@ -7,9 +7,7 @@ use leasehold_mysql::ConnectionSettings;
 
 /// A backend on this server, for the tests that are the same for all of them.
 pub trait Subject: Send + Sync + 'static {
-    /// Its steps in the store.
     type Store: Backend;
-    /// Its public type.
     type Locks: Backed<Backend = Self::Store> + Clone;
     /// The table of the keys.
     const TABLE: &'static str;
@@ -20,21 +18,15 @@ pub trait Subject: Send + Sync + 'static {
     /// The statements of an exclusive cycle.
     const CYCLE: u64;
 
-    /// Connects.
     fn connect(access: ConnectionSettings) -> impl Future<Output = Result<Self::Locks>> + Send;
-    /// The store alone.
     fn store(access: ConnectionSettings) -> impl Future<Output = Result<Self::Store>> + Send;
-    /// Creates the tables.
     fn migrate(access: ConnectionSettings) -> impl Future<Output = Result<()>> + Send;
-    /// Deletes idle rows.
     fn gc(locks: &Self::Locks, older_than: Duration) -> impl Future<Output = Result<u64>> + Send;
 
-    /// Connects to this URL.
     fn connect_to(url: &str) -> impl Future<Output = Result<Self::Locks>> + Send {
         Self::connect(ConnectionSettings::default().url(url))
     }
 
-    /// Creates the tables that this URL speaks of.
     fn migrate_at(url: &str) -> impl Future<Output = Result<()>> + Send {
         Self::migrate(ConnectionSettings::default().url(url))
     }
