@@ -33,11 +33,6 @@ impl Counter {
         Ok(next)
     }
 
-    /// The counter with the next number, wherever the clock is.
-    pub(crate) fn and_one(self) -> Self {
-        Self { epoch: self.epoch + 1, ..self }
-    }
-
     pub(crate) fn to_line(self) -> String {
         let mut line = String::with_capacity(Self::BYTES);
         // Writing to a string cannot fail.

@@ -22,7 +22,10 @@ pub(crate) async fn downgrade(store: &Store, writer: &GrantRef, claim: &Claim) -
     let counter = match counter_lock::next_counter(stored, None, &files, &store.clock).await? {
         Some(counter) => counter,
         // A writer that cannot wait for the clock counts one further than a claim may.
-        None => stored.map(Counter::and_one).ok_or_else(|| unavailable(&files.lock, "has lost its counter"))?,
+        None => {
+            let stored = stored.ok_or_else(|| unavailable(&files.lock, "has lost its counter"))?;
+            Counter { epoch: stored.epoch + 1, ..stored }
+        }
     };
     // The writer's grant is kept until the new file has its name, so that it can be released if this fails.
     let replaced = with_writer(store, writer, |_| replace_lock_file(store, claim, files, counter))?;

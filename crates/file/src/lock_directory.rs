@@ -78,7 +78,7 @@ impl LockDirectory {
         KeyFiles { lock: self.path_to(&(name::stem(&key) + KeyFiles::LOCK)), key }
     }
 
-    /// Waits for the right to replace lock files in this directory. It excludes other processes, and ends when both are dropped.
+    /// Waits for the right to replace lock files in this directory, which ends when both are dropped.
     pub(crate) async fn lock_replacement(&self) -> Result<(FileLock, tokio::sync::MutexGuard<'_, ()>)> {
         let here = self.replaces.lock().await;
         let path = self.path_to("replacing");

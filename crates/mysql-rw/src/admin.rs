@@ -48,9 +48,10 @@ pub(crate) async fn list(store: &Store, prefix: &str, after: Option<&Cursor>) ->
 
 /// Releases the writer or the readers that are seen, and answers whom it has ended. If the key changes hands in between, looks again.
 pub(crate) async fn force_release(store: &Store, key: &LockKey, only: Option<u64>) -> Result<Holders> {
+    let is_meant = |token: FencingToken| only.is_none_or(|epoch| epoch == token.epoch());
     for _ in 0..ATTEMPTS {
         let mut meant = inspect(store, key).await?;
-        meant.holders.retain(|holder| is_meant(holder, only));
+        meant.holders.retain(|holder| holder.token.is_some_and(is_meant));
         let epochs = || meant.holders.iter().filter_map(|holder| holder.token).map(FencingToken::epoch);
         let (Some(oldest), Some(newest)) = (epochs().min(), epochs().max()) else { return Ok(meant) };
         let ended = if meant.holders.iter().any(|holder| holder.mode == Mode::Exclusive) {
@@ -77,11 +78,6 @@ async fn end_readers(store: &Store, key: &LockKey, oldest: u64, newest: u64) -> 
     store.sessions.run(step(&store.statements.force_release_readers), params).await?;
     let reply = store.sessions.run(step(&store.statements.force_released_readers), named([name, by])).await?;
     Ok(holders(store, &reply.rows)?.remove(key).unwrap_or_default())
-}
-
-/// Whether this grant is to be ended: `only` is the epoch of the one that is, if not all are.
-fn is_meant(holder: &Holder, only: Option<u64>) -> bool {
-    only.is_none_or(|epoch| holder.token.is_some_and(|token| token.epoch() == epoch))
 }
 
 /// Deletes the rows of readers that have been expired, and of keys that have been free, for longer than `older_than`, and

@@ -1,5 +1,5 @@
 use leasehold_core::{Attempt, Claim, Clock, Error, ErrorKind, LeaseStatus, OwnerId, Result};
-use leasehold_mysql::{Step, Value, claim_params, micros, named};
+use leasehold_mysql::{BoxFuture, Step, Value, claim_params, micros, named};
 
 use crate::row::{answer, run_on_row};
 use crate::store::Store;
@@ -11,7 +11,8 @@ pub(crate) async fn try_acquire_reader(store: &Store, claim: &Claim) -> Result<A
     // A writer that came and went since the epoch was drawn has made it too small. A fresh one costs less than another
     // round of waiting.
     for _ in 0..2 {
-        let attempt = match draw_epoch(store, claim).await? {
+        let draw = |count, waits| -> BoxFuture<'_, _> { Box::pin(draw_epochs(store, claim, count, waits)) };
+        let attempt = match store.epochs.allocate(&claim.key, claim.waits, draw).await? {
             Attempt::Granted { epoch: Some(epoch) } => admit(store, claim, epoch).await?,
             busy => return Ok(busy),
         };
@@ -36,16 +37,8 @@ async fn admit(store: &Store, claim: &Claim, epoch: u64) -> Result<Attempt> {
     }
 }
 
-/// Draws an epoch for one reader, together with the other readers of this process that ask for the key now. Or answers
-/// how long the lease of the writer in the way lasts.
-async fn draw_epoch(store: &Store, claim: &Claim) -> Result<Attempt> {
-    store
-        .epochs
-        .allocate(&claim.key, claim.waits, |count, waits| Box::pin(draw_epochs(store, claim, count, waits)))
-        .await
-}
-
-/// Draws `count` epochs, and answers the newest. `waits` says whether one of their readers waits.
+/// Draws `count` epochs for the readers of this process that ask for the key now, and answers the newest; or how long the
+/// lease of the writer in the way lasts. `waits` says whether one of the readers waits.
 async fn draw_epochs(store: &Store, claim: &Claim, count: u64, waits: bool) -> Result<Attempt> {
     let params = named([
         ("name", store.name(&claim.key)),

@@ -43,13 +43,10 @@ impl Address {
         if opts.db_name().is_none() {
             return Err(refuse("the URL names no database: mysql://user@host/database"));
         }
-        let opts = encryption.apply(with_plain_host(opts))?;
-        let host = if opts.ip_or_hostname().contains(':') {
-            format!("[{}]", opts.ip_or_hostname())
-        } else {
-            opts.ip_or_hostname().into()
-        };
-        let shown = format!("mysql://{}:{}/{}", host, opts.tcp_port(), opts.db_name().unwrap_or(""));
+        let shown = format!("mysql://{}:{}/{}", opts.ip_or_hostname(), opts.tcp_port(), opts.db_name().unwrap_or(""));
+        // The driver would look for a host whose name has the brackets of an IPv6 address.
+        let plain_host = opts.ip_or_hostname().trim_matches(['[', ']']).to_owned();
+        let opts = encryption.apply(OptsBuilder::from_opts(opts).ip_or_hostname(plain_host).into())?;
         Ok(Self { opts, shown, own })
     }
 }
@@ -78,12 +75,6 @@ impl OwnParameters {
         };
         if twice { Err(refuse(format!("{name} is given twice"))) } else { Ok(true) }
     }
-}
-
-/// Takes the brackets off an IPv6 address: the driver would look for a host whose name has them.
-fn with_plain_host(opts: Opts) -> Opts {
-    let host = opts.ip_or_hostname().trim_matches(['[', ']']).to_owned();
-    OptsBuilder::from_opts(opts).ip_or_hostname(host).into()
 }
 
 impl fmt::Debug for Address {

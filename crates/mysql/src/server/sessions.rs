@@ -82,36 +82,34 @@ impl Sessions {
     /// # Cancel safety
     /// A statement that is under way when the future is dropped may still be applied.
     pub fn run<'a>(&'a self, step: Step<'a>, params: Params) -> BoxFuture<'a, Result<Reply>> {
-        Box::pin(self.send(step, params))
-    }
-
-    async fn send(&self, step: Step<'_>, params: Params) -> Result<Reply> {
-        let give_up = self.clock.now().plus(RESEND);
-        let mut pause = Duration::from_millis(2);
-        let (mut repeats, mut reconnections) = (u32::from(step.repeatable), 1);
-        let mut doubtful = false;
-        loop {
-            let FailedSend { error, recovery } = match self.send_once(step, params.clone(), None, None).await {
-                Ok(reply) => return Ok(Reply { repeated: doubtful, ..reply }),
-                Err(failed) => failed,
-            };
-            let again = match recovery {
-                Recovery::GiveUp => false,
-                Recovery::Resend => self.clock.now() < give_up,
-                Recovery::Reconnect => std::mem::take(&mut reconnections) > 0,
-                Recovery::KillSession(broken) => {
-                    doubtful = true;
-                    // While the first sending may still be applied, the answer to a second one says nothing about it.
-                    std::mem::take(&mut repeats) > 0 && self.kill(&broken).await
+        Box::pin(async move {
+            let give_up = self.clock.now().plus(RESEND);
+            let mut pause = Duration::from_millis(2);
+            let (mut repeats, mut reconnections) = (u32::from(step.repeatable), 1);
+            let mut doubtful = false;
+            loop {
+                let FailedSend { error, recovery } = match self.send_once(step, params.clone(), None, None).await {
+                    Ok(reply) => return Ok(Reply { repeated: doubtful, ..reply }),
+                    Err(failed) => failed,
+                };
+                let again = match recovery {
+                    Recovery::GiveUp => false,
+                    Recovery::Resend => self.clock.now() < give_up,
+                    Recovery::Reconnect => std::mem::take(&mut reconnections) > 0,
+                    Recovery::KillSession(broken) => {
+                        doubtful = true;
+                        // While the first sending may still be applied, the answer to a second one says nothing of it.
+                        std::mem::take(&mut repeats) > 0 && self.kill(&broken).await
+                    }
+                };
+                if !again {
+                    let broke = error.kind() == ErrorKind::Indeterminate;
+                    return Err(if doubtful && !broke { in_doubt(step.operation, &error) } else { error });
                 }
-            };
-            if !again {
-                let broke = error.kind() == ErrorKind::Indeterminate;
-                return Err(if doubtful && !broke { in_doubt(step.operation, &error) } else { error });
+                sleep(jittered(pause, 0.5..=1.0)).await;
+                pause = (pause * 2).min(Duration::from_millis(50));
             }
-            sleep(jittered(pause, 0.5..=1.0)).await;
-            pause = (pause * 2).min(Duration::from_millis(50));
-        }
+        })
     }
 
     async fn overdue(&self, step: Step<'_>, session: Session) -> FailedSend {
@@ -165,7 +163,8 @@ impl Sessions {
         outcome: Option<(&str, Params)>,
         all: Option<u64>,
     ) -> Result<Reply, FailedSend> {
-        let checked_out = self.connections.check_out(pool_of(step), step.operation).await;
+        let pool = if step.reserved { PoolKind::Reserved } else { PoolKind::Common };
+        let checked_out = self.connections.check_out(pool, step.operation).await;
         let mut session = checked_out.map_err(|error| FailedSend { error, recovery: Recovery::GiveUp })?;
         let mut affected = None;
         let asking = async {
@@ -251,10 +250,6 @@ pub enum Apart {
     Untouched,
     /// Nobody knows what it changed, and it is over.
     InDoubt,
-}
-
-fn pool_of(step: Step<'_>) -> PoolKind {
-    if step.reserved { PoolKind::Reserved } else { PoolKind::Common }
 }
 
 /// The server's error code for a session to be ended that does not exist any more.
