@@ -7,9 +7,9 @@ use leasehold_core::{
 };
 use leasehold_mysql::{RENEWAL_BATCH, Step};
 
-use crate::readers::{release_reader, try_acquire_reader};
+use crate::admin;
+use crate::readers::{downgrade, release_reader, try_acquire_reader};
 use crate::store::Store;
-use crate::{admin, downgrade};
 
 /// The [`Backend`] behind [`MysqlRw`](crate::MysqlRw): the locks of one namespace in one pair of tables.
 #[derive(Clone, Debug)]
@@ -61,7 +61,7 @@ impl Backend for MysqlRwBackend {
     }
 
     async fn downgrade(&self, writer: &GrantRef, claim: &Claim) -> Result<Attempt> {
-        downgrade::downgrade(&self.store, writer, claim).await
+        downgrade(&self.store, writer, claim).await
     }
 
     async fn inspect(&self, key: &LockKey) -> Result<Holders> {

@@ -7,8 +7,7 @@ mod locker;
 // the operations of the backend,
 mod admin;
 mod backend;
-mod downgrade;
-// what is special to readers: how they draw epochs together and are admitted,
+// what is special to readers: how they draw epochs together and are admitted, and how a writer becomes one,
 mod epochs;
 mod readers;
 // and what all of these share.

@@ -8,7 +8,7 @@ use leasehold_core::{
 
 use crate::sessions::LIMIT;
 use crate::store::Store;
-use crate::{admin, downgrade, renew};
+use crate::{admin, renew};
 
 /// The [`Backend`] behind [`Postgres`](crate::Postgres): the locks of one namespace in one schema.
 #[derive(Clone, Debug)]
@@ -39,7 +39,7 @@ impl Backend for PostgresBackend {
     }
 
     async fn downgrade(&self, writer: &GrantRef, claim: &Claim) -> Result<Attempt> {
-        downgrade::downgrade(&self.store, writer, claim).await
+        renew::downgrade(&self.store, writer, claim).await
     }
 
     async fn inspect(&self, key: &LockKey) -> Result<Holders> {

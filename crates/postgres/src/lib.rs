@@ -7,7 +7,6 @@ mod locker;
 // the operations of the backend,
 mod admin;
 mod backend;
-mod downgrade;
 mod renew;
 // how waiters hear of releases,
 mod notifications;

@@ -1,18 +1,21 @@
 use std::time::Duration;
 
 use futures::future::join_all;
-use leasehold_core::{Error, ErrorKind, GrantRef, LeaseStatus, OwnerId, Renewal, Result};
+use leasehold_core::{Attempt, Claim, Error, ErrorKind, GrantRef, LeaseStatus, OwnerId, Renewal, Result};
 use tokio::time::{Instant, timeout_at};
 use tokio_postgres::types::Type;
 
+use crate::claims::texts;
 use crate::failure::LOCKED;
-use crate::reply::{micros, odd, only, status};
+use crate::reply::{column, epoch, micros, odd, only, status};
 use crate::sessions::{LIMIT, Step};
 use crate::store::Store;
 
 const RENEW: &str = "SELECT * FROM {schema}.renew($1, $2, $3)";
 
 const TAKE_OVER: &str = "SELECT {schema}.take_over($1, $2, $3, $4, $5)";
+
+const DOWNGRADE: &str = "SELECT {schema}.downgrade($1, $2, $3, $4, $5, $6, $7)";
 
 /// Renews leases by one statement, and answers for each whether it is still held. Those whose rows another session has locked
 /// are then renewed each by itself, side by side: on the one connection of renewals each would wait for the others' rows.
@@ -61,4 +64,24 @@ pub(crate) async fn take_over(
     ];
     let rows = store.sessions.run(Step::new("attach", TAKE_OVER), &params).await?;
     status(rows.first().ok_or_else(|| odd("attach"))?, "attach")?.ok_or_else(|| odd("attach"))
+}
+
+/// Makes a reader of a writer.
+pub(crate) async fn downgrade(store: &Store, writer: &GrantRef, claim: &Claim) -> Result<Attempt> {
+    let name = store.name_of(&claim.key);
+    let written = writer.epoch.and_then(|epoch| i64::try_from(epoch).ok());
+    let [label, reason] = texts(claim);
+    let params = [
+        (&name as _, Type::BYTEA),
+        (&writer.owner.as_bytes().as_slice() as _, Type::BYTEA),
+        (&written as _, Type::INT8),
+        (&claim.owner.as_bytes().as_slice() as _, Type::BYTEA),
+        (&micros(claim.ttl) as _, Type::INT8),
+        (&label as _, Type::BYTEA),
+        (&reason as _, Type::BYTEA),
+    ];
+    let rows = store.sessions.run(Step::new("downgrade", DOWNGRADE), &params).await?;
+    let granted: Option<i64> = column(rows.first().ok_or_else(|| odd("downgrade"))?, 0, "downgrade")?;
+    let Some(granted) = granted else { return Ok(Attempt::Busy { retry_in: None }) };
+    Ok(Attempt::Granted { epoch: Some(epoch(granted, "downgrade")?) })
 }
