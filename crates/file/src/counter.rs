@@ -1,7 +1,5 @@
 //! The counter of a key's epochs, and its format in a file.
 
-use std::fmt::Write;
-
 use leasehold_core::{Error, ErrorKind, FencingToken, Result};
 
 use crate::error::BACKEND;
@@ -34,12 +32,8 @@ impl Counter {
     }
 
     pub(crate) fn to_line(self) -> String {
-        let mut line = String::with_capacity(Self::BYTES);
-        // Writing to a string cannot fail.
-        let _ = write!(line, "{}{:020} {:020} ", Self::MAGIC, self.epoch, self.reserved);
-        let check = checksum(line.as_bytes());
-        let _ = writeln!(line, "{check:016x}");
-        line
+        let numbers = format!("{}{:020} {:020} ", Self::MAGIC, self.epoch, self.reserved);
+        format!("{numbers}{:016x}\n", checksum(numbers.as_bytes()))
     }
 
     /// The version of a lock file that begins as those of any version do.

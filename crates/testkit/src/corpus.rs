@@ -1,6 +1,7 @@
 //! Kept inputs, and mutations of them: what a parser is run on in every test run.
 
 use std::fmt::Write as _;
+use std::io::Write as _;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 
 use fastrand::Rng;
@@ -17,11 +18,7 @@ pub fn corpus(lines: &str, test: impl Fn(&[u8])) {
     assert!(!inputs.is_empty(), "the corpus has no line");
     let run = |input: &[u8]| {
         if let Err(panic) = catch_unwind(AssertUnwindSafe(|| test(input))) {
-            let note = std::io::Write::write_all(
-                &mut std::io::stderr(),
-                format!("input: {}\n", corpus_line(input)).as_bytes(),
-            );
-            drop(note);
+            let _ = writeln!(std::io::stderr(), "input: {}", corpus_line(input));
             resume_unwind(panic);
         }
     };

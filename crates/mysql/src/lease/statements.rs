@@ -202,11 +202,8 @@ impl<'s> LeaseStatements<'s> {
         Box::pin(async move {
             let key = (name, owner.as_bytes().to_vec());
             let statuses = self.statuses(sessions, "release", std::slice::from_ref(&key), Step::LIMIT).await?;
-            Ok(if statuses.get(&key) == Some(&LeaseStatus::ForceReleased) {
-                LeaseStatus::ForceReleased
-            } else {
-                LeaseStatus::NotHeld
-            })
+            let forced = statuses.get(&key) == Some(&LeaseStatus::ForceReleased);
+            Ok(if forced { LeaseStatus::ForceReleased } else { LeaseStatus::NotHeld })
         })
     }
 }
