@@ -4,12 +4,12 @@ use std::collections::BTreeSet;
 use std::time::Duration;
 
 use crate::sql::{Statements, readers_of};
-use leasehold_mysql::{Step, TableName, Value, named};
+use leasehold_mysql::{TableName, Value, named};
 use leasehold_mysql_rw::{
-    Admin, Attempt, Backend, Claim, ErrorKind, LeaseStatus, LockKey, LockOptions, Mode, MysqlRw, Renewal, RwLockerExt,
-    Wait,
+    Admin, Attempt, Backend, Claim, ErrorKind, LockKey, LockOptions, Mode, MysqlRw, RwLockerExt, Wait,
 };
-use leasehold_testkit::mysql::steps::claim;
+use leasehold_testkit::mysql::leases::race;
+use leasehold_testkit::mysql::steps::{claim, row_lock};
 use leasehold_testkit::mysql::{Server, cost};
 use leasehold_testkit::{Proxy, eventually, test};
 use mysql_async::prelude::Queryable;
@@ -119,25 +119,7 @@ async fn a_readers_renewal_that_races_the_deletion_of_its_row_leaves_one_holder(
         server.sql(&[&format!("SET GLOBAL TRANSACTION ISOLATION LEVEL {isolation}")]).await;
         let store = MysqlRw::builder().url(server.url()).backend().await.unwrap();
         let reader = Claim { mode: Mode::Shared, ..claim(isolation, Duration::from_millis(300)) };
-        assert!(matches!(store.try_acquire(&reader).await.unwrap(), Attempt::Granted { .. }));
-        // The renewal waits for its row while the lease runs out, and a writer comes.
-        let mut other = server.session().await.unwrap();
-        other.query_drop("BEGIN").await.unwrap();
-        other.query_drop("SELECT * FROM leasehold.leasehold_rw_readers FOR UPDATE").await.unwrap();
-        let renewal = [Renewal { grant: reader.grant(None), ttl: Duration::from_secs(60) }];
-        let writer = claim(isolation, Duration::from_secs(60));
-        let (renewed, claimed, ()) = tokio::join!(
-            store.renew(&renewal, Step::LIMIT),
-            async {
-                tokio::time::sleep(Duration::from_millis(400)).await;
-                store.try_acquire(&writer).await
-            },
-            async {
-                tokio::time::sleep(Duration::from_millis(600)).await;
-                other.query_drop("COMMIT").await.unwrap();
-            },
-        );
-        let kept = *renewed[0].as_ref().unwrap() == LeaseStatus::Held;
+        let (kept, claimed) = race(&server, "leasehold_rw_readers", &store, &reader).await;
         let taken = matches!(claimed, Ok(Attempt::Granted { .. }));
         assert!(!(kept && taken), "{isolation}: a writer beside a reader");
         let later = store.try_acquire(&claim(isolation, Duration::from_secs(60))).await.unwrap();
@@ -208,9 +190,7 @@ async fn a_cancelled_read_that_commits_later_leaves_no_reader() {
     ours.read("k").await.unwrap().release().await.unwrap();
     for table in ["leasehold_rw", "leasehold_rw_readers"] {
         // The admission waits for the gap into which the row of the reader is to be inserted.
-        let mut other = server.session().await.unwrap();
-        other.query_drop("BEGIN").await.unwrap();
-        other.query_drop(format!("SELECT * FROM leasehold.{table} FOR UPDATE")).await.unwrap();
+        let mut other = row_lock(&server, table).await;
         let waits = tokio::time::timeout(Duration::from_millis(100), ours.read("k"));
         assert!(waits.await.is_err(), "{table}: the claim did not wait for the row");
         other.query_drop("COMMIT").await.unwrap();

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use leasehold_core::{
-    Admin, Attempt, Backend, Clock, ErrorKind, LeaseStatus, LockKey, LockOptions, LockerExt, Renewal,
+    Admin, Attempt, Backend, Claim, Clock, ErrorKind, LeaseStatus, LockKey, LockOptions, LockerExt, Renewal, Result,
 };
 use mysql_async::Pool;
 use mysql_async::prelude::Queryable;
@@ -87,29 +87,33 @@ pub async fn names_that_text_collations_merge_are_different_locks<S: Subject>() 
     assert_eq!(listed.keys.len(), alike.len());
 }
 
+/// Has a short lease renewed while somebody else has the rows of this table locked, until the lease is over: another claim of the
+/// key comes in between. Answers whether the lease was kept, and what the other was told.
+pub async fn race(server: &Server, table: &str, store: &impl Backend, short: &Claim) -> (bool, Result<Attempt>) {
+    assert!(matches!(store.try_acquire(short).await.unwrap(), Attempt::Granted { .. }));
+    let mut locked = row_lock(server, table).await;
+    let renewal = [Renewal { grant: short.grant(None), ttl: Duration::from_secs(60) }];
+    let other = claim(short.key.as_str(), Duration::from_secs(60));
+    let (renewed, claimed, ()) = tokio::join!(
+        store.renew(&renewal, Step::LIMIT),
+        async {
+            tokio::time::sleep(short.ttl + Duration::from_millis(100)).await;
+            store.try_acquire(&other).await
+        },
+        async {
+            tokio::time::sleep(short.ttl + Duration::from_millis(300)).await;
+            locked.query_drop("COMMIT").await.unwrap();
+        },
+    );
+    (*renewed[0].as_ref().unwrap() == LeaseStatus::Held, claimed)
+}
+
 pub async fn a_renewal_that_races_an_eviction_leaves_one_holder<S: Subject>() {
     let server = migrated::<S>(&[]).await;
     for isolation in ["READ COMMITTED", "REPEATABLE READ"] {
         server.sql(&[&format!("SET GLOBAL TRANSACTION ISOLATION LEVEL {isolation}")]).await;
         let store = store::<S>(&server.url()).await;
-        let old = claim(isolation, Duration::from_millis(300));
-        store.try_acquire(&old).await.unwrap();
-        // Both wait for the row while the lease runs out; the renewal left before, the claim after.
-        let mut other = row_lock::<S>(&server).await;
-        let renewal = [Renewal { grant: old.grant(None), ttl: Duration::from_secs(60) }];
-        let new = claim(isolation, Duration::from_secs(60));
-        let (renewed, claimed, ()) = tokio::join!(
-            store.renew(&renewal, Step::LIMIT),
-            async {
-                tokio::time::sleep(Duration::from_millis(400)).await;
-                store.try_acquire(&new).await
-            },
-            async {
-                tokio::time::sleep(Duration::from_millis(600)).await;
-                other.query_drop("COMMIT").await.unwrap();
-            },
-        );
-        let kept = *renewed[0].as_ref().unwrap() == LeaseStatus::Held;
+        let (kept, claimed) = race(&server, S::TABLE, &store, &claim(isolation, Duration::from_millis(300))).await;
         let taken = matches!(claimed.unwrap(), Attempt::Granted { .. });
         assert!(kept != taken, "{isolation}: kept {kept}, taken {taken}");
     }
@@ -120,7 +124,7 @@ pub async fn a_renewal_is_waited_for_no_longer_than_it_is_of_use<S: Subject>() {
     let store = store::<S>(&server.url()).await;
     let held = claim("k", Duration::from_secs(60));
     store.try_acquire(&held).await.unwrap();
-    let _other = row_lock::<S>(&server).await;
+    let _other = row_lock(&server, S::TABLE).await;
     let renewal = [Renewal { grant: held.grant(None), ttl: Duration::from_secs(60) }];
     let error = store.renew(&renewal, Duration::from_millis(200)).await.remove(0).unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Indeterminate);

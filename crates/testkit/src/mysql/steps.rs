@@ -42,10 +42,10 @@ pub async fn whole_life<S: Subject>(ours: &S::Locks, theirs: &S::Locks, key: &st
     S::more_life(ours, theirs, key).await;
 }
 
-/// Someone else's transaction that has the key's row locked.
-pub async fn row_lock<S: Subject>(server: &Server) -> Conn {
+/// Someone else's transaction that has all rows of a table locked.
+pub async fn row_lock(server: &Server, table: &str) -> Conn {
     let mut session = server.session().await.unwrap();
     session.query_drop("BEGIN").await.unwrap();
-    session.query_drop(format!("SELECT * FROM leasehold.{} FOR UPDATE", S::TABLE)).await.unwrap();
+    session.query_drop(format!("SELECT * FROM leasehold.{table} FOR UPDATE")).await.unwrap();
     session
 }
