@@ -77,7 +77,7 @@ fn range() -> (Vec<u8>, Vec<u8>) {
 }
 
 #[test(server)]
-async fn a_chunk_ends_where_the_first_of_the_tables_has_enough_rows() {
+async fn a_range_is_read_in_chunks_and_a_sweep_deletes_what_is_old_in_it() {
     let database = Database::new().await;
     database.hold(&names(250), OwnerId::random()).await;
     let (fifty, none) = (HUNDRED.replace("99", "49"), HUNDRED.replace("99", "999"));
@@ -97,12 +97,8 @@ async fn a_chunk_ends_where_the_first_of_the_tables_has_enough_rows() {
     let scan = RangeScan::new(range(), b"k000".to_vec()).after(b"k009".to_vec());
     let chunk = scan.chunk(&database.sessions, "test", &[HUNDRED]).await.unwrap();
     assert_eq!((chunk.last.as_deref(), &chunk.names()[2].1), (Some(&b"k109"[..]), &bytes("k009")));
-}
 
-#[test(server)]
-async fn a_sweep_deletes_what_is_old_in_its_range_and_counts_it() {
-    let database = Database::new().await;
-    database.hold(&names(250), OwnerId::random()).await;
+    // Outside of the range of a sweep.
     database.hold(&["a".to_owned(), "l".to_owned()], OwnerId::random()).await;
     // Every fifth is younger.
     database.server.sql(&["UPDATE leasehold.t SET epoch = 100 WHERE RIGHT(name, 1) IN ('0', '5')"]).await;
