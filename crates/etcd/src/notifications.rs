@@ -1,3 +1,5 @@
+use std::ops::ControlFlow;
+
 use async_trait::async_trait;
 use leasehold_core::{LockKey, Notification, Notifications, OwnerId, Result, Subscription};
 use tokio::sync::watch;
@@ -44,12 +46,6 @@ struct Watched {
     stream: Option<Listening<WatchResponse>>,
 }
 
-/// What is to be watched.
-enum Next {
-    Tell(Notification),
-    Watch(Range),
-}
-
 #[async_trait]
 impl Subscription for Watched {
     async fn next(&mut self) -> Notification {
@@ -57,8 +53,8 @@ impl Subscription for Watched {
             self.changes.mark_unchanged();
             let waiters = self.store.waiters(&self.key);
             let range = match self.look(&waiters).await {
-                Ok(Next::Tell(notification)) => return notification,
-                Ok(Next::Watch(range)) => range,
+                Ok(ControlFlow::Break(notification)) => return notification,
+                Ok(ControlFlow::Continue(range)) => range,
                 Err(_) => return Notification::Ended,
             };
             let is_whole_line = !range.1.is_empty();
@@ -81,8 +77,9 @@ impl Subscription for Watched {
 }
 
 impl Watched {
-    async fn look(&mut self, waiters: &Waiters) -> Result<Next> {
-        let whole_line = || Ok(Next::Watch(self.store.names().line(&self.key)));
+    /// What is to be told, or to be watched.
+    async fn look(&mut self, waiters: &Waiters) -> Result<ControlFlow<Notification, Range>> {
+        let whole_line = || Ok(ControlFlow::Continue(self.store.names().line(&self.key)));
         self.told.retain(|told| waiters.iter().any(|(owner, _)| owner == told));
         if waiters.len() == self.told.len() {
             return whole_line();
@@ -97,10 +94,10 @@ impl Watched {
         };
         if let Some(before) = line.before(ours) {
             self.revision = revision;
-            return Ok(Next::Watch((before.name.clone(), Vec::new())));
+            return Ok(ControlFlow::Continue((before.name.clone(), Vec::new())));
         }
         self.told.push(ours.owner);
-        Ok(Next::Tell(Notification::Granted { owner: ours.owner, epoch: Some(line.epoch(ours)) }))
+        Ok(ControlFlow::Break(Notification::Granted { owner: ours.owner, epoch: Some(line.epoch(ours)) }))
     }
 }
 

@@ -265,11 +265,6 @@ impl Operation {
 }
 
 impl TxnResponse {
-    /// The revision of the store after the transaction.
-    pub(crate) fn revision(&self) -> i64 {
-        self.header.as_ref().map_or(0, |header| header.revision)
-    }
-
     /// What was read, in the order of the reads.
     pub(crate) fn reads(self) -> Vec<Vec<KeyValue>> {
         let read = |outcome: Outcome| match outcome.response {

@@ -123,7 +123,7 @@ impl Store {
         self.base(operation).await?;
         let success = self.reads(key).to_vec();
         let answer = self.txn(operation, false, TxnRequest { success, ..TxnRequest::default() }).await?;
-        let revision = answer.revision();
+        let revision = answer.header.as_ref().map_or(0, |header| header.revision);
         let line = Line::read(operation, self.names(), answer.reads());
         if line.is_err() {
             self.forget_base();

@@ -99,7 +99,7 @@ fn prepare(root: &Path, namespace: &str, options: DirOptions) -> Result<Arc<Open
     trust::check_path(root)?;
     let opened = OpenDir::open(root)?;
     if !options.is_local {
-        trust::refuse_unless_local(opened.as_fd(), root)?;
+        trust::refuse_unless_local(&opened.fd, root)?;
     }
     opened.below(namespace, options)
 }

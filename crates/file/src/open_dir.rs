@@ -23,7 +23,7 @@ const NOATIME: OFlags = OFlags::empty();
 /// open descriptor, so that a directory that another user puts at the same path receives nothing.
 #[derive(Debug)]
 pub(crate) struct OpenDir {
-    fd: OwnedFd,
+    pub(crate) fd: OwnedFd,
     path: PathBuf,
     id: FileId,
     /// Whether the files in it stay open in programs that this process starts.
@@ -86,10 +86,6 @@ impl OpenDir {
 
     pub(crate) fn path_to(self: &Arc<Self>, name: &str) -> PathAt {
         PathAt { dir: Arc::clone(self), path: self.path.join(name) }
-    }
-
-    pub(crate) fn as_fd(&self) -> &OwnedFd {
-        &self.fd
     }
 }
 

@@ -62,16 +62,8 @@ impl AdvisoryLock {
         Self { key, until, state }
     }
 
-    pub(super) fn is_waited_for(&self) -> bool {
-        *self.state.borrow() == State::WaitedFor
-    }
-
-    pub(super) fn is_held(&self) -> bool {
-        matches!(*self.state.borrow(), State::Held { .. })
-    }
-
-    pub(super) fn came_after_others(&self) -> bool {
-        *self.state.borrow() == State::Held { after_others: true }
+    pub(super) fn state(&self) -> State {
+        *self.state.borrow()
     }
 
     pub(super) fn is_over(&self) -> bool {

@@ -14,7 +14,7 @@ use sha2::{Digest, Sha256};
 use tokio::sync::{Semaphore, watch};
 use tokio::time::timeout;
 
-use super::lock::AdvisoryLock;
+use super::lock::{AdvisoryLock, State};
 use super::subscription::AdvisorySubscription;
 use crate::names::TableName;
 use crate::server::connections::Connections;
@@ -109,7 +109,7 @@ impl AdvisoryQueue {
         let mut keys = self.keys();
         let mut locks = keys.open.iter().filter_map(Weak::upgrade).filter(|lock| lock.key == claim.key).peekable();
         let waited_for = locks.peek().is_some();
-        if locks.any(|lock| !lock.is_waited_for()) {
+        if locks.any(|lock| lock.state() != State::WaitedFor) {
             return None;
         }
         let contended = keys.contended.get_mut(&claim.key).filter(|contended| now < contended.until)?;
@@ -127,10 +127,11 @@ impl AdvisoryQueue {
             Attempt::Granted { .. } => {
                 keys.kept.retain(|_, lock| !lock.is_over());
                 let mut open = keys.open.iter().filter_map(Weak::upgrade);
-                let Some(lock) = open.find(|lock| lock.key == claim.key && lock.is_held()) else { return };
+                let held = open.find(|lock| lock.key == claim.key && matches!(lock.state(), State::Held { .. }));
+                let Some(lock) = held else { return };
                 drop(open);
                 lock.keep_for(claim.ttl);
-                if lock.came_after_others() {
+                if lock.state() == (State::Held { after_others: true }) {
                     // The lock was handed on, so it works.
                     self.contend(&mut keys, &claim.key).ask_row_at = self.clock.now().plus(TRUST);
                 }
@@ -247,7 +248,6 @@ mod tests {
     use tokio::time::{Instant, advance};
 
     use super::*;
-    use crate::advisory_queue::lock::State;
     use crate::advisory_queue::lock::tests::{Task, lock_in};
     use crate::server::address::Address;
 

@@ -96,7 +96,7 @@ impl Connections {
         };
         for _ in 0..MOVES {
             let now = generation.borrow().clone();
-            let connecting = timeout(CONNECT, for_all(home.as_ref(), catch_panic(now.pool(kind).get_conn())));
+            let connecting = timeout(CONNECT, for_all(home.as_ref(), catch_panic(now.pools[kind as usize].get_conn())));
             match connecting.await.map_err(|_| no_connection(operation, shown))?.unwrap_or_else(|| Err(panicked())) {
                 Ok(conn) => return Ok(Session::new(conn, now.number, now.server, permit)),
                 Err(Failure::Other(why)) if why.is::<OtherServer>() => self.leave(now.number),
@@ -121,7 +121,7 @@ impl Connections {
             is_current
         });
         let Some(left) = left else { return };
-        for pool in left.into_pools() {
+        for pool in left.pools {
             // If the task never runs, the connections end with the runtime; no statement uses them any more.
             tokio::spawn(timeout(LEAVE, pool.disconnect()));
         }
@@ -139,7 +139,7 @@ impl Connections {
     /// Ends all waits for connections with [`ErrorKind::Closed`], and closes the connections, within a second.
     pub(crate) async fn close(&self) {
         self.0.closed.send_replace(true);
-        let [common, reserved, queue] = self.0.generation.borrow().clone().into_pools().map(Pool::disconnect);
+        let [common, reserved, queue] = self.0.generation.borrow().clone().pools.map(Pool::disconnect);
         // The driver waits for statements under way; those end by themselves, and nobody needs to wait longer.
         let closing = async { tokio::join!(common, reserved, queue) };
         drop(timeout(CLOSE, closing).await);

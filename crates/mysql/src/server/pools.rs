@@ -10,7 +10,8 @@ use super::identity::ServerIdentity;
 pub(super) struct Generation {
     pub(super) number: u64,
     pub(super) server: ServerIdentity,
-    pools: [Pool; 3],
+    /// One of each [`PoolKind`].
+    pub(super) pools: [Pool; 3],
 }
 
 /// Which pool a connection comes from.
@@ -44,14 +45,6 @@ impl Generation {
         let pool = |kind: PoolKind| Pool::new(kind.opts(opts, &server));
         let pools = PoolKind::ALL.map(pool);
         Self { number, server, pools }
-    }
-
-    pub(super) fn pool(&self, kind: PoolKind) -> &Pool {
-        &self.pools[kind as usize]
-    }
-
-    pub(super) fn into_pools(self) -> [Pool; 3] {
-        self.pools
     }
 }
 
