@@ -172,7 +172,7 @@ async fn history(nodes: &Nodes, names: &Names) -> Finding {
 
 /// Whether the user may read and write the names of locks. Nothing is written: etcd looks at the rights before it compares.
 async fn rights(nodes: &Nodes, names: &Names) -> Finding {
-    let (prefix, probe) = (names.prefix(), names.base());
+    let (prefix, probe) = (&names.root, names.base());
     let may_read: Result<RangeResponse> = nodes.ask(read("examine", RANGE), RangeRequest::all(names.all(), 1)).await;
     let never = vec![Compare::present(&probe), Compare::absent((probe.clone(), Vec::new()))];
     let write =
@@ -185,7 +185,7 @@ async fn rights(nodes: &Nodes, names: &Names) -> Finding {
         (true, false) => "read",
         (false, true) => "write",
     };
-    let name = nodes.address().user.as_ref().map(|(name, _)| name.clone()).unwrap_or_default();
+    let name = nodes.address.user.as_ref().map(|(name, _)| name.clone()).unwrap_or_default();
     let known: Result<UserGetResponse> =
         nodes.ask(read("examine", USER_GET), UserGetRequest { name: name.clone() }).await;
     let role =
@@ -213,7 +213,7 @@ async fn foreign(nodes: &Nodes, names: &Names) -> Vec<Finding> {
     }
     let tell = |key: &[u8]| {
         let key = String::from_utf8_lossy(key);
-        let key = nodes.address().secrets.hide(&key.escape_debug().to_string());
+        let key = nodes.address.secrets.hide(&key.escape_debug().to_string());
         let text = format!("{key} has no lease, or is no name that Leasehold writes: nobody can lock its key");
         Finding::warning("foreign-key", text).cure(format!("etcdctl del {key}"))
     };

@@ -7,7 +7,8 @@ use crate::proto::{Range, starting_with};
 /// contains a `/`, and a prefix of a key stays a prefix.
 #[derive(Clone, Debug)]
 pub(crate) struct Names {
-    root: String,
+    /// With what all names begin.
+    pub(crate) root: String,
 }
 
 /// What is written as it is: letters, digits, and these.
@@ -16,11 +17,6 @@ const ENCODED: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'_').remove(b'
 impl Names {
     pub(crate) fn new(namespace: &Namespace) -> Self {
         Self { root: format!("leasehold/{}/", utf8_percent_encode(namespace.as_str(), ENCODED)) }
-    }
-
-    /// With what all names begin.
-    pub(crate) fn prefix(&self) -> &str {
-        &self.root
     }
 
     /// All that is in the namespace.

@@ -24,7 +24,7 @@ use crate::proto::{AUTHENTICATE, AuthenticateRequest, AuthenticateResponse};
 /// The servers of one address. All requests go to one of them, as long as that answers; then to the next one. It need not be the
 /// leader: each server asks the leader itself.
 pub(crate) struct Nodes {
-    address: Address,
+    pub(crate) address: Address,
     home: Option<Home>,
     connections: Vec<Mutex<Option<Connecting>>>,
     /// Counts on with every node that was left.
@@ -289,10 +289,6 @@ impl Nodes {
         for connection in &self.connections {
             *locked(connection) = None;
         }
-    }
-
-    pub(crate) fn address(&self) -> &Address {
-        &self.address
     }
 
     /// The runtime on which all connections are driven.

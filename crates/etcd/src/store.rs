@@ -53,8 +53,8 @@ pub(crate) fn read(operation: &'static str, path: &'static str) -> Step {
 
 impl Store {
     pub(crate) fn new(nodes: Nodes) -> Self {
-        let (names, nodes) = (Names::new(&nodes.address().namespace), Arc::new(nodes));
-        let commits = GroupCommit::new(Commits(Arc::clone(&nodes)), nodes.address().group_commit, &Turns::default());
+        let (names, nodes) = (Names::new(&nodes.address.namespace), Arc::new(nodes));
+        let commits = GroupCommit::new(Commits(Arc::clone(&nodes)), nodes.address.group_commit, &Turns::default());
         Self(Arc::new(Shared {
             nodes,
             names,

@@ -196,7 +196,7 @@ async fn who_and_where(sessions: &Sessions) -> Result<(String, String)> {
     let account = text(0);
     let (user, host) = account.rsplit_once('@').unwrap_or((&account, "%"));
     let user = format!("{}@{}", quoted(user), quoted(host));
-    Ok((sessions.connections().secrets().hide(&user), text(1)))
+    Ok((sessions.connections.secrets().hide(&user), text(1)))
 }
 
 /// The rights to a table that the user lacks. Each is tried by a statement that changes nothing.

@@ -81,7 +81,7 @@ const CLOSE: Duration = Duration::from_secs(1);
 
 impl AdvisoryQueue {
     pub(crate) fn new(sessions: &Sessions, namespace: &Namespace, table: &TableName) -> Self {
-        let connections = sessions.connections().clone();
+        let connections = sessions.connections.clone();
         let scope = [connections.database().as_bytes(), table.as_str().as_bytes()].join(&b"\0"[..]);
         let permits = Arc::new(Semaphore::new(connections.max(PoolKind::AdvisoryQueue)));
         Self {

@@ -41,7 +41,7 @@ impl TableSchema {
     pub(crate) async fn fault(&self, sessions: &Sessions, table: &TableName) -> Result<Option<Fault>> {
         // The text may quote what the server says of the table.
         let fault = |why: String, cure: String| {
-            let why = sessions.connections().secrets().hide(&format!("{table}: {why}"));
+            let why = sessions.connections.secrets().hide(&format!("{table}: {why}"));
             Ok(Some(Fault { why, cure }))
         };
         let migrate = || "leasehold migrate".to_owned();

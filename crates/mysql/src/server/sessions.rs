@@ -25,7 +25,7 @@ const RESEND: Duration = Duration::from_secs(1);
 /// given up are ended in the server.
 #[derive(Clone, Debug)]
 pub struct Sessions {
-    connections: Connections,
+    pub(crate) connections: Connections,
     clock: Clock,
 }
 
@@ -236,10 +236,6 @@ impl Sessions {
     /// wait for a connection, and statements that are sent later, fail with [`ErrorKind::Closed`].
     pub fn close(&self) -> BoxFuture<'_, ()> {
         Box::pin(self.connections.close())
-    }
-
-    pub(crate) fn connections(&self) -> &Connections {
-        &self.connections
     }
 }
 
