@@ -8,7 +8,6 @@ use leasehold_mysql_unique::{
 };
 use leasehold_testkit::mysql::Server;
 use leasehold_testkit::{crowd, eventually, test};
-use mysql_async::prelude::Queryable;
 use tokio::task::{JoinHandle, JoinSet};
 use tokio::time::sleep;
 
@@ -23,23 +22,17 @@ fn patient() -> LockOptions {
     LockOptions::new().wait(Wait::UpTo(Duration::from_secs(60)))
 }
 
-/// The statements of the connections that wait for an advisory lock, with their ids.
-async fn waiting(server: &Server) -> Vec<(u64, String)> {
-    let mut session = server.session().await.unwrap();
-    let statement = "SELECT id, info FROM information_schema.processlist WHERE info LIKE 'SELECT IS_USED_LOCK%'";
-    session.query(statement).await.unwrap()
-}
-
 async fn waits(locks: &MysqlUnique, server: &Server, key: &str) -> JoinHandle<()> {
     // A connection that was killed may be among them for a moment longer.
-    let before = waiting(server).await;
+    let before = server.waiting_for_locks().await;
     let (locks, key) = (locks.clone(), LockKey::new(key).unwrap());
     let waiter = tokio::spawn(async move {
         let guard = locks.acquire(&key, &patient()).await.unwrap().expect("it becomes free");
         guard.release().await.unwrap();
     });
     let is_new = |(id, _): &(u64, String)| before.iter().all(|(known, _)| known != id);
-    eventually("it waits for the advisory lock", || async { waiting(server).await.iter().any(is_new) }).await;
+    let waits = async || server.waiting_for_locks().await.iter().any(is_new);
+    eventually("it waits for the advisory lock", waits).await;
     waiter
 }
 
@@ -55,7 +48,7 @@ async fn queued_guard(ours: &MysqlUnique, theirs: &MysqlUnique, server: &Server,
     }
     let guard = ours.lock(key).await.unwrap();
     let waiter = waits(theirs, server, key).await;
-    let name = waiting(server).await[0].1.split('\'').nth(1).unwrap().to_owned();
+    let name = server.waiting_for_locks().await[0].1.split('\'').nth(1).unwrap().to_owned();
     waiter.abort();
     let is_used = server.number(&format!("SELECT IS_USED_LOCK('{name}') IS NOT NULL")).await;
     assert_eq!(is_used, 1, "the holder has no advisory lock");
@@ -103,7 +96,7 @@ async fn clients_take_turns_in_the_order_in_which_they_came() {
             }
         });
     }
-    eventually("all wait for the advisory lock", || async { waiting(&server).await.len() == CLIENTS }).await;
+    eventually("all wait for their turn", async || server.waiting_for_locks().await.len() == CLIENTS).await;
     guard.release().await.unwrap();
     tasks.join_all().await;
     let turns = turns.lock().unwrap();

@@ -4,7 +4,6 @@ use leasehold_core::{ErrorKind, LockKey, Notification, Notifications, Subscripti
 use leasehold_mysql::{AdvisoryQueue, ConnectionSettings};
 use leasehold_testkit::mysql::Server;
 use leasehold_testkit::{PATIENCE, Proxy, eventually, test};
-use mysql_async::prelude::Queryable;
 use tokio::time::timeout;
 
 /// The queue of a client of this server.
@@ -22,16 +21,11 @@ async fn first(client: &AdvisoryQueue, key: &str) -> Box<dyn Subscription> {
 /// A subscription that waits for the lock in the server.
 async fn next(client: &AdvisoryQueue, server: &Server, key: &str) -> Box<dyn Subscription> {
     // A connection that was killed may be among them for a moment longer.
-    let before = waiting(server).await;
+    let before = server.waiting_for_locks().await;
     let next = client.subscribe(&LockKey::new(key).unwrap()).await.unwrap();
-    eventually("it waits for the lock", async || waiting(server).await.iter().any(|id| !before.contains(id))).await;
+    let waits = async || server.waiting_for_locks().await.iter().any(|waits| !before.contains(waits));
+    eventually("it waits for the lock", waits).await;
     next
-}
-
-/// The connections that wait for a lock.
-async fn waiting(server: &Server) -> Vec<u64> {
-    let ids = "SELECT id FROM information_schema.processlist WHERE info LIKE 'SELECT IS_USED_LOCK%'";
-    server.session().await.unwrap().query(ids).await.unwrap()
 }
 
 #[test(multi_thread, server)]
@@ -45,7 +39,7 @@ async fn a_waiter_whose_connection_broke_is_told_and_keeps_no_place() {
         let full = theirs.subscribe(&LockKey::new("other").unwrap()).await.map(drop).unwrap_err();
         assert_eq!(full.kind(), ErrorKind::Unavailable);
         assert!(full.to_string().contains("pool_max"), "{full}");
-        server.sql(&[&format!("KILL CONNECTION {}", waiting(&server).await[0])]).await;
+        server.sql(&[&format!("KILL CONNECTION {}", server.waiting_for_locks().await[0].0)]).await;
         assert_eq!(timeout(PATIENCE, waits.next()).await.expect("nobody tells"), Notification::Ended);
         assert_eq!(waits.next().await, Notification::Ended);
     }

@@ -83,6 +83,13 @@ impl Server {
         number.unwrap_or_else(|error| panic!("{query}: {error}")).unwrap_or_else(|| panic!("{query}: no row"))
     }
 
+    /// The ids of the connections that wait for an advisory lock, and their statements.
+    pub async fn waiting_for_locks(&self) -> Vec<(u64, String)> {
+        let waiting = "SELECT id, info FROM information_schema.processlist WHERE info LIKE 'SELECT IS_USED_LOCK%'";
+        let mut session = self.session().await.unwrap_or_else(|why| panic!("no session: {why}"));
+        session.query(waiting).await.unwrap_or_else(|error| panic!("{waiting}: {error}"))
+    }
+
     /// A session of root's past everything that this crate does.
     pub async fn session(&self) -> Result<Conn, String> {
         // Else the driver asks for these, and its question is among the statements that are counted.
