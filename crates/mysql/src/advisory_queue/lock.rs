@@ -101,14 +101,8 @@ async fn hold(
     let mut given_up = std::pin::pin!(async move {
         loop {
             let until = *kept.borrow_and_update();
-            let reached = async {
-                match until {
-                    Some(until) => sleep_until(until).await,
-                    None => std::future::pending().await,
-                }
-            };
             tokio::select! {
-                () = reached => return,
+                () = sleep_until(until.unwrap_or_else(Instant::now)), if until.is_some() => return,
                 changed = kept.changed() => if changed.is_err() { return },
             }
         }
