@@ -35,26 +35,19 @@ async fn shown(store: &Store, operation: &'static str, key: &LockKey, line: &Lin
 
 /// Those of these holders whose leases have not ended.
 async fn those_of(store: &Store, operation: &'static str, base: Base, held: &[&Entry]) -> Result<Vec<Holder>> {
-    let held: Vec<_> = held.iter().map(|entry| (holder(entry, entry.epoch(base)), entry.lease)).collect();
     let mut holders = Vec::with_capacity(held.len());
     for some in held.chunks(AT_A_TIME) {
-        let left = join_all(some.iter().map(|(_, lease)| store.left(operation, *lease))).await;
-        for ((holder, _), left) in some.iter().zip(left) {
+        let left = join_all(some.iter().map(|entry| store.left(operation, entry.lease))).await;
+        for (entry, left) in some.iter().zip(left) {
             let Some(left) = left? else { continue };
-            let remaining = u64::try_from(left).ok().map(Duration::from_secs);
-            let mut holder = holder.clone();
-            holder.remaining = remaining;
+            let mut holder = Holder::new(entry.mode);
+            holder.token = Some(FencingToken::of_epoch(entry.epoch(base)));
+            (holder.label, holder.reason) = (entry.text.label.clone(), entry.text.reason.clone());
+            holder.remaining = u64::try_from(left).ok().map(Duration::from_secs);
             holders.push(holder);
         }
     }
     Ok(holders)
-}
-
-fn holder(entry: &Entry, epoch: u64) -> Holder {
-    let mut holder = Holder::new(entry.mode);
-    holder.token = Some(FencingToken::of_epoch(epoch));
-    (holder.label, holder.reason) = (entry.text.label.clone(), entry.text.reason.clone());
-    holder
 }
 
 /// One page of the held keys that start with `prefix`.
