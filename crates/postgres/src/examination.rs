@@ -243,8 +243,8 @@ async fn notifications(sessions: &Sessions) -> Finding {
     let Some(subscriptions) = Subscriptions::new(sessions) else {
         return Finding::well("notifications", "nobody listens, as the URL says: waiters poll");
     };
-    match subscriptions.try_out().await {
-        Ok(()) => Finding::well("notifications", "a waiter is told of a release"),
+    match subscriptions.open().await {
+        Ok(_) => Finding::well("notifications", "a waiter is told of a release"),
         Err(error) => {
             let text = format!("no waiter is told of a release, behind a pooler in transaction mode for one: {error}");
             Finding::warning("notifications", text)

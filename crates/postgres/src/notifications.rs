@@ -25,7 +25,7 @@ pub(crate) struct Subscriptions {
 
 /// A connection that listens.
 #[derive(Debug)]
-struct Listening {
+pub(crate) struct Listening {
     session: Session,
     channels: Arc<Channels>,
 }
@@ -50,14 +50,6 @@ impl Subscriptions {
         Some(Self { sessions: sessions.clone(), connection: Arc::default() })
     }
 
-    /// Connects as for a waiter, and finds out whether notifications arrive.
-    ///
-    /// # Errors
-    /// [`ErrorKind::Unavailable`] when they do not, and the errors of connecting.
-    pub(crate) async fn try_out(&self) -> Result<()> {
-        self.open().await.map(drop)
-    }
-
     fn listen(&self, channel: String) -> BoxFuture<'_, Result<Listened>> {
         Box::pin(async move {
             let mut connection = self.connection.lock().await;
@@ -80,7 +72,10 @@ impl Subscriptions {
     }
 
     /// Connects, and finds out whether what is notified through the pool arrives.
-    async fn open(&self) -> Result<Listening> {
+    ///
+    /// # Errors
+    /// [`ErrorKind::Unavailable`] when it does not, and the errors of connecting.
+    pub(crate) async fn open(&self) -> Result<Listening> {
         let channels = Arc::<Channels>::default();
         let ears = Ears(Arc::clone(&channels));
         let config = self.sessions.address().listen.clone().unwrap_or_default();

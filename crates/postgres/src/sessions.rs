@@ -96,12 +96,11 @@ impl Sessions {
         keys: usize,
         read: impl Fn(&Row) -> Result<Option<T>>,
     ) -> Result<Vec<Option<Result<T>>>> {
-        let operation = step.operation;
         let rows = self.run(step, params).await?;
         if rows.len() == keys {
             Ok(rows.iter().map(|row| read(row).transpose()).collect())
         } else {
-            Err(odd(operation))
+            Err(odd(step.operation))
         }
     }
 
