@@ -50,15 +50,13 @@ pub(crate) async fn list(store: &Store, prefix: &str, after: Option<&Cursor>) ->
         let mut last = None;
         for row in &rows {
             let name: Vec<u8> = column(row, 0, "list")?;
-            let is_end = column::<Option<i64>>(row, 2, "list")?.is_none();
-            match namespace.key_of(&name) {
-                _ if is_end => last = Some(name),
-                Some(key) if keys.last().is_some_and(|last| last.key == key) => {
-                    let holder = holder(row, "list")?;
-                    keys.last_mut().into_iter().for_each(|last| last.holders.push(holder.clone()));
+            if column::<Option<i64>>(row, 2, "list")?.is_none() {
+                last = Some(name);
+            } else if let Some(key) = namespace.key_of(&name) {
+                match keys.last_mut().filter(|last| last.key == key) {
+                    Some(last) => last.holders.push(holder(row, "list")?),
+                    None => keys.push(Holders::new(&key, vec![holder(row, "list")?])),
                 }
-                Some(key) => keys.push(Holders::new(&key, vec![holder(row, "list")?])),
-                None => {}
             }
         }
         let Some(last) = last else { return Ok(Page { keys, next: None }) };

@@ -52,16 +52,13 @@ impl RangeScan {
         ends: &'a [&'a str],
     ) -> BoxFuture<'a, Result<Chunk>> {
         Box::pin(async move {
-            let mut last: Option<Vec<u8>> = None;
+            let mut names = Vec::new();
             for statement in ends {
                 let params = named([bytes("from", &self.from), bytes("to", &self.to), bytes("after", &self.after)]);
                 let found = sessions.run(Step::new(operation, statement).repeatable(), params).await?;
-                if let Some(row) = found.rows.first() {
-                    let name: Vec<u8> = Columns::of(row, operation).get()?;
-                    last = Some(last.map_or(name.clone(), |last| last.min(name)));
-                }
+                names.extend(found.rows.first().map(|row| Columns::of(row, operation).get::<Vec<u8>>()).transpose()?);
             }
-            Ok(Chunk { scan: self.clone(), last })
+            Ok(Chunk { scan: self.clone(), last: names.into_iter().min() })
         })
     }
 }
