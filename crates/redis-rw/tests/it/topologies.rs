@@ -50,7 +50,7 @@ async fn the_scheme_stands_for_one_server_or_before_the_url_of_any() -> Result<(
         }
     }
     // And all that follows it stays as it is.
-    let server = FakeRedis::start(|words| FakeRedis::greeting(words).unwrap_or_else(|| "+OK\r\n".into())).await;
+    let server = FakeRedis::start(|_| None::<String>).await;
     let url = format!("redis-rw://:pw@127.0.0.1:{}/2?namespace=a", server.port());
     let locks = (KIND.connect)(Target::new(&url)).await?;
     drop(locks.inspect(&LockKey::new("k")?).await);

@@ -88,11 +88,8 @@ mod tests {
 
     #[tokio::test]
     async fn the_clock_of_a_server_is_read_in_microseconds() {
-        let fake = FakeRedis::start(|words| match words {
-            ["TIME"] => "*2\r\n$10\r\n1700000000\r\n$3\r\n123\r\n".into(),
-            _ => FakeRedis::greeting(words).unwrap_or_else(|| "-ERR unknown command\r\n".into()),
-        });
-        let fake = fake.await;
+        let time = "*2\r\n$10\r\n1700000000\r\n$3\r\n123\r\n";
+        let fake = FakeRedis::start(move |words| (words == ["TIME"]).then_some(time)).await;
         assert_eq!(identify(&fake.url()).await.expect("a clock").clock.0, 1_700_000_000_000_123);
     }
 }

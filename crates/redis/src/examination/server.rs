@@ -216,11 +216,8 @@ mod tests {
             ("aof_enabled:0\r\n", "persistence", Health::Warning),
             ("maxmemory:1\r\nmaxmemory_policy:volatile-lru\r\n", "eviction-policy", Health::Warning),
         ] {
-            let fake = FakeRedis::start(move |words| match words {
-                ["INFO"] => format!("${}\r\n{info}\r\n", info.len()).into(),
-                _ => FakeRedis::greeting(words).unwrap_or_else(|| "-ERR unknown command\r\n".into()),
-            });
-            let fake = fake.await;
+            let answer = format!("${}\r\n{info}\r\n", info.len());
+            let fake = FakeRedis::start(move |words| (words == ["INFO"]).then(|| answer.clone())).await;
             let endpoint = Endpoint::parse(&fake.url()).expect("a good URL");
             let connection = Connection::open(&endpoint, DEFAULT_COMMAND_TIMEOUT).await.expect("a connection");
             let found = examine(&connection, &endpoint).await;

@@ -26,7 +26,7 @@ async fn sentinel(says: &Says, refuses: &'static [&'static str]) -> FakeRedis {
     let says = Arc::clone(says);
     FakeRedis::start(move |words| {
         let (epoch, port) = *says.lock().unwrap();
-        let answer = match *words {
+        Some(match *words {
             _ if words.iter().any(|word| refuses.contains(word)) => NOPERM.to_owned(),
             ["SENTINEL", ..] if port == 1 => NOPERM.to_owned(),
             ["HELLO", ..] => format!("%1\r\n{}{}", bulk("server"), bulk("redis")),
@@ -41,9 +41,8 @@ async fn sentinel(says: &Says, refuses: &'static [&'static str]) -> FakeRedis {
             ["SENTINEL", "MASTER", "main"] => {
                 format!("%2\r\n{}{}{}{}", bulk("flags"), bulk("master"), bulk("config-epoch"), bulk(&epoch.to_string()))
             }
-            _ => return FakeRedis::greeting(words).unwrap_or_else(|| "-ERR unknown\r\n".into()),
-        };
-        answer.into()
+            _ => return None,
+        })
     })
     .await
 }
@@ -55,15 +54,11 @@ async fn server(
     another: impl Fn(&[&str]) -> Option<String> + Send + Sync + 'static,
 ) -> FakeRedis {
     FakeRedis::start(move |words| {
-        let answer = another(words).or_else(|| match *words {
+        another(words).or_else(|| match *words {
             ["ROLE"] => Some(format!("*1\r\n{}", bulk(role))),
             ["EVALSHA", ..] => Some(format!("*2\r\n{}{}", bulk("heard"), bulk(name))),
             _ => None,
-        });
-        answer
-            .map(String::into_bytes)
-            .or_else(|| FakeRedis::greeting(words))
-            .unwrap_or_else(|| "-ERR unknown\r\n".into())
+        })
     })
     .await
 }

@@ -18,13 +18,18 @@ pub struct FakeRedis {
 type Answers = dyn Fn(&[&str]) -> Vec<u8> + Send + Sync;
 
 impl FakeRedis {
-    /// Starts one that answers each command with these bytes; bytes that are not UTF-8 in a command are replaced.
-    pub async fn start(answer: impl Fn(&[&str]) -> Vec<u8> + Send + Sync + 'static) -> Self {
+    /// Starts one that answers each command with these bytes, and those for which there is nothing as a server that knows the
+    /// [`greeting`](Self::greeting) alone; bytes that are not UTF-8 in a command are replaced.
+    pub async fn start<A: Into<Vec<u8>>>(answer: impl Fn(&[&str]) -> Option<A> + Send + Sync + 'static) -> Self {
+        let unknown = || "-ERR unknown command\r\n".into();
+        let answers = move |words: &[&str]| {
+            answer(words).map(Into::into).or_else(|| Self::greeting(words)).unwrap_or_else(unknown)
+        };
         let listener = TcpListener::bind(("127.0.0.1", 0)).await.expect("a free port");
         let port = listener.local_addr().expect("its address").port();
         let received = Arc::default();
         let mut accepting = JoinSet::new();
-        accepting.spawn(accept(listener, Arc::new(answer), Arc::clone(&received)));
+        accepting.spawn(accept(listener, Arc::new(answers), Arc::clone(&received)));
         Self { port, received, _accepting: accepting }
     }
 

@@ -72,7 +72,7 @@ impl FakeRedis {
             ["EVALSHA" | "EVAL" | "SCAN" | "GET" | "SUBSCRIBE", ..] => answer.into(),
             _ => Self::greeting(words).unwrap_or_else(|| "+OK\r\n".into()),
         };
-        Self::start(move |words| other(words).unwrap_or_else(|| usual(words))).await
+        Self::start(move |words| Some(other(words).unwrap_or_else(|| usual(words)))).await
     }
 }
 
