@@ -11,8 +11,7 @@ use leasehold_core::{Attempt, Cursor, Error, ErrorKind, LeaseStatus, LockKey, No
 use crate::client::confirmation::Confirmation;
 use crate::client::connection::Connection;
 use crate::client::endpoint::Endpoint;
-use crate::client::eviction::warn_of_eviction;
-use crate::client::replication::{refuse_a_replica, warn_of_fail_over};
+use crate::client::info::{refuse_a_replica, warn_of_eviction, warn_of_fail_over};
 use crate::client::settings::ConnectionSettings;
 use crate::keyspace::names::{KeyNames, Namespace};
 use crate::pubsub::notifications::PubSub;
@@ -189,23 +188,16 @@ impl Store {
         Box::pin(async move {
             let step = self.0.connection.keys_in_a_script();
             let ranges = (0..count).step_by(step).map(|start| start..count.min(start + step));
-            let runs = ranges.map(|range| self.run_for_range(script, range.len(), arguments(range), within));
-            join_all(runs).await.into_iter().flatten().collect()
+            let run = |range: Range<usize>| async move {
+                let count = range.len();
+                match self.0.connection.run(script, count, arguments(range), within).await {
+                    Ok(reply) if reply.words() == ["held"] => vec![Ok(reply); count],
+                    Ok(reply) => reply.each_of(count).into_iter().map(Ok).collect(),
+                    Err(error) => (0..count).map(|_| Err(error.retell())).collect(),
+                }
+            };
+            join_all(ranges.map(run)).await.into_iter().flatten().collect()
         })
-    }
-
-    async fn run_for_range(
-        &self,
-        script: &Script,
-        count: usize,
-        arguments: ScriptArguments,
-        within: Option<Duration>,
-    ) -> Vec<Result<Reply>> {
-        match self.0.connection.run(script, count, arguments, within).await {
-            Ok(reply) if reply.words() == ["held"] => vec![Ok(reply); count],
-            Ok(reply) => reply.each_of(count).into_iter().map(Ok).collect(),
-            Err(error) => (0..count).map(|_| Err(error.retell())).collect(),
-        }
     }
 
     /// Loads the scripts of all functions, and these, where the order of commands matters: a script that the server does not

@@ -192,10 +192,15 @@ impl Connection {
         })
     }
 
+    /// Sends one command of words, and waits for its answer for at most the [`command_timeout`](Self::command_timeout).
+    pub(crate) async fn ask(&self, name: &'static str, words: &[&str], target: Target) -> Result<Value> {
+        let words = words.iter().map(|word| Value::from(*word)).collect();
+        Ok(self.send(name, words, target, self.command_timeout()).await?)
+    }
+
     /// The text under a name, if there is one.
     pub(crate) async fn get(&self, name: &str) -> Result<Option<String>> {
-        let slot = Target::Slot(redis_keyslot(name.as_bytes()));
-        let value = self.send("GET", vec![Value::from(name)], slot, self.command_timeout()).await?;
+        let value = self.ask("GET", &[name], Target::Slot(redis_keyslot(name.as_bytes()))).await?;
         Ok(Some(value).filter(|value| !value.is_null()).map(|value| text(&value).to_owned()))
     }
 

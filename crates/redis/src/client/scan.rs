@@ -77,8 +77,7 @@ impl Connection {
 
     async fn scan_step(&self, pattern: &str, from: &str, node: Option<Server>) -> Result<(String, Vec<String>)> {
         let count = EXAMINED.to_string();
-        let arguments = [from, "MATCH", pattern, "COUNT", &count].map(Value::from).to_vec();
-        let answer = self.send("SCAN", arguments, Target::Node(node), self.command_timeout()).await?;
+        let answer = self.ask("SCAN", &[from, "MATCH", pattern, "COUNT", &count], Target::Node(node)).await?;
         let odd = || Error::new(ErrorKind::Backend, "ask Redis").detail("SCAN gave no position with a list of names");
         let Value::Array(parts) = answer else { return Err(odd()) };
         let [position, Value::Array(names)] = &parts[..] else { return Err(odd()) };

@@ -6,7 +6,7 @@ use leasehold_core::{FencingToken, Finding, Result};
 use crate::client::command::Target;
 use crate::client::connection::Connection;
 use crate::client::value::text;
-use crate::examination::needs::{Form, ask};
+use crate::examination::needs::Form;
 use crate::keyspace::entry::Entry;
 use crate::keyspace::names::Namespace;
 
@@ -71,7 +71,7 @@ async fn look(connection: &Connection, pattern: &str, form: Form) -> Result<(usi
         for names in names.chunks(64) {
             let answers = join_all(names.iter().map(|name| {
                 let slot = Target::Slot(redis_keyslot(name.as_bytes()));
-                async move { ask(connection, "EVAL", &[LOOK, "1", name, field], slot).await }
+                async move { connection.ask("EVAL", &[LOOK, "1", name, field], slot).await }
             }));
             for (name, answer) in names.iter().zip(answers.await) {
                 looked += 1;

@@ -14,11 +14,11 @@ use crate::client::command::Target;
 use crate::client::connection::Connection;
 use crate::client::driver::DEFAULT_COMMAND_TIMEOUT;
 use crate::client::endpoint::Endpoint;
+use crate::client::info::Info;
 use crate::client::value::text;
 
+use self::needs::user_of;
 pub use self::needs::{Form, Needs};
-use self::needs::{ask, user_of};
-use self::server::Info;
 
 /// Advice for a server that refuses an operation of a lock.
 pub const CURE: &str = "connect to the primary, and give the user the ACL SETUSER rule of the store's README, or \
@@ -59,9 +59,9 @@ pub fn identify(url: &str) -> BoxFuture<'_, Result<Identity>> {
     Box::pin(async move {
         let connection = Connection::open(&Endpoint::parse(url)?, DEFAULT_COMMAND_TIMEOUT).await?;
         let ours = Clock::system();
-        let info = Info::of(&connection, None).await;
+        let info = Info::of(&connection, None, &[]).await;
         let sent = ours.now();
-        let time = ask(&connection, "TIME", &[], Target::Node(None)).await;
+        let time = connection.ask("TIME", &[], Target::Node(None)).await;
         let received = ours.now();
         connection.close().await;
         let micros = match &time? {

@@ -1,8 +1,3 @@
-use fred::types::Value;
-use leasehold_core::Result;
-
-use crate::client::command::Target;
-use crate::client::connection::Connection;
 use crate::client::endpoint::Endpoint;
 
 /// What a backend needs of its servers, for [`examine`](crate::examine).
@@ -31,12 +26,6 @@ pub enum Form {
     SortedSet,
     /// Another string.
     Text,
-}
-
-/// Sends one command of words.
-pub(super) async fn ask(connection: &Connection, name: &'static str, words: &[&str], target: Target) -> Result<Value> {
-    let words = words.iter().map(|word| Value::from(*word)).collect();
-    Ok(connection.send(name, words, target, connection.command_timeout()).await?)
 }
 
 /// The user as whom the servers know us.

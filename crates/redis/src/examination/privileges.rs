@@ -6,7 +6,7 @@ use crate::client::command::Target;
 use crate::client::connection::Connection;
 use crate::client::endpoint::Endpoint;
 use crate::client::value::text;
-use crate::examination::needs::{Needs, ask, user_of};
+use crate::examination::needs::{Needs, user_of};
 use crate::keyspace::names::Namespace;
 
 /// Answers the places of the commands that the user may not send, or `old` where the server cannot tell.
@@ -37,7 +37,7 @@ pub(super) async fn examine(
     let commands = || needs.commands.iter().chain(needs.spare);
     let full: Vec<String> = commands().map(|command| example(command)).collect();
     let words: Vec<&str> = [SCRIPT, "1", &key].into_iter().chain(full.iter().map(String::as_str)).collect();
-    let denied = match ask(connection, "EVAL", &words, slot.clone()).await {
+    let denied = match connection.ask("EVAL", &words, slot.clone()).await {
         Ok(Value::Array(places)) => places,
         Ok(_) => {
             let text = "the server is older than 7.0, and does not tell the rights of a user";
@@ -61,7 +61,7 @@ pub(super) async fn examine(
     };
     let mut findings = Vec::new();
     // The error tells a channel from a command, and the script does not.
-    let published = ask(connection, "PUBLISH", &[&channel, ""], slot).await;
+    let published = connection.ask("PUBLISH", &[&channel, ""], slot).await;
     let no_channel = published.as_ref().is_err_and(|error| error.to_string().contains("channel"));
     if no_channel {
         findings.push(lacks("may not use the channels of locks", format!("&{prefix}*")));

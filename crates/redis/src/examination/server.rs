@@ -1,14 +1,12 @@
 use fred::types::Value;
-use fred::types::config::Server as Address;
-use leasehold_core::{Finding, Result};
+use leasehold_core::Finding;
 
 use crate::client::command::Target;
 use crate::client::connection::Connection;
 use crate::client::endpoint::Endpoint;
-use crate::client::eviction::evicts;
-use crate::client::replication::{State, field};
+use crate::client::info::Info;
 use crate::client::value::text;
-use crate::examination::needs::{ask, user_of};
+use crate::examination::needs::user_of;
 
 /// The oldest server that has what the scripts use.
 const OLDEST: u32 = 6;
@@ -36,7 +34,7 @@ pub(super) async fn examine(connection: &Connection, endpoint: &Endpoint) -> Vec
         let name = node.as_ref().map_or_else(|| connection.shown().to_owned(), ToString::to_string);
         let name = name.escape_debug().to_string();
         let user = user_of(endpoint);
-        let info = match Info::of(connection, node.clone()).await {
+        let info = match Info::of(connection, node.clone(), &[]).await {
             Ok(info) => info,
             Err(error) => {
                 let text = format!("{name} does not tell its settings: {error}");
@@ -47,10 +45,10 @@ pub(super) async fn examine(connection: &Connection, endpoint: &Endpoint) -> Vec
                 continue;
             }
         };
-        let fsync = ask(connection, "CONFIG", &["GET", "appendfsync"], Target::Node(node.clone())).await;
+        let fsync = connection.ask("CONFIG", &["GET", "appendfsync"], Target::Node(node.clone())).await;
         let fsync = fsync.ok().and_then(|answer| setting(&answer));
         let cluster = if connection.is_clustered() {
-            ask(connection, "CLUSTER", &["INFO"], Target::Node(node)).await.ok().map(|info| Info::read(&info))
+            connection.ask("CLUSTER", &["INFO"], Target::Node(node)).await.ok().map(|info| Info::read(&info))
         } else {
             None
         };
@@ -74,27 +72,19 @@ fn version(server: &Server<'_>) -> Option<Finding> {
 }
 
 fn role(server: &Server<'_>) -> Option<Finding> {
-    let state = State::of(server.info.text());
-    let primary = server.connection.quote(&state.primary()?);
-    let name = &server.name;
-    let found = if state.takes_writes() {
-        let text = format!(
-            "{name} is a replica that takes writes: locks on it are on no other server, and are lost when it next copies its \
-             primary; connect to the primary, {primary}"
-        );
-        Finding::warning("replica", text)
-    } else {
-        Finding::error("replica", format!("{name} is a read-only replica: connect to the primary, {primary}"))
-    };
+    let info = &server.info;
+    let primary = server.connection.quote(&info.primary()?);
+    let text = info.why_not_a_replica(&server.name, &primary);
+    let found = if info.takes_writes() { Finding::warning("replica", text) } else { Finding::error("replica", text) };
     Some(found.cure(format!("--backend redis://{primary}")))
 }
 
 fn replicas(server: &Server<'_>) -> Option<Finding> {
-    let (state, name) = (State::of(server.info.text()), &server.name);
-    if state.primary().is_some() {
+    let name = &server.name;
+    if server.info.primary().is_some() {
         return None;
     }
-    Some(if state.writes_alone(server.connection.has_sentinels()) {
+    Some(if server.info.writes_alone(server.connection.has_sentinels()) {
         let text = format!(
             "{name} can be replaced by a replica and goes on writing when it is cut off from all of them, so that a fail-over \
              can put two holders side by side; min-replicas-max-lag has to be shorter than the time after which it counts \
@@ -109,7 +99,7 @@ fn replicas(server: &Server<'_>) -> Option<Finding> {
 fn memory(server: &Server<'_>) -> Option<Finding> {
     let bytes = |field| server.info.field(field)?.parse::<u64>().ok();
     let (used, most, name) = (bytes("used_memory")?, bytes("maxmemory")?, &server.name);
-    let is_full = most > 0 && used >= most && evicts(server.info.text()).is_none();
+    let is_full = most > 0 && used >= most && server.info.evicts().is_none();
     is_full.then(|| {
         let text = format!("{name} has used up its memory (maxmemory {most}) and refuses to write");
         Finding::error("memory", text).cure(format!("CONFIG SET maxmemory {}", used.saturating_mul(2)))
@@ -119,7 +109,7 @@ fn memory(server: &Server<'_>) -> Option<Finding> {
 fn eviction(server: &Server<'_>) -> Option<Finding> {
     server.info.field("maxmemory_policy")?;
     let name = &server.name;
-    Some(match evicts(server.info.text()) {
+    Some(match server.info.evicts() {
         Some(policy) => {
             let policy = server.connection.quote(policy);
             let text = format!("{name} evicts entries when memory is full ({policy}), also locks that are held");
@@ -175,27 +165,6 @@ fn setting(answer: &Value) -> Option<String> {
         _ => None,
     }
     .filter(|value| !value.is_empty())
-}
-
-/// What a server says of itself: lines `name:value`.
-pub(super) struct Info(String);
-
-impl Info {
-    pub(super) async fn of(connection: &Connection, node: Option<Address>) -> Result<Self> {
-        ask(connection, "INFO", &[], Target::Node(node)).await.map(|info| Self::read(&info))
-    }
-
-    fn read(answer: &Value) -> Self {
-        Self(answer.as_str().unwrap_or_default().into_owned())
-    }
-
-    pub(super) fn text(&self) -> &str {
-        &self.0
-    }
-
-    pub(super) fn field(&self, name: &str) -> Option<&str> {
-        field(&self.0, name)
-    }
 }
 
 #[cfg(test)]
