@@ -36,7 +36,7 @@ impl GroupCommit {
     /// Loads the script into the server; see [`Store::load`](crate::Store::load).
     pub(crate) async fn load(&self) -> Result<()> {
         let Calls { connection, functions } = &self.calls;
-        connection.evaluate(functions.script(), 0, [].into_iter(), connection.command_timeout()).await.map(drop)
+        connection.evaluate(functions.script(), 0, &[], connection.command_timeout()).await.map(drop)
     }
 
     /// Runs one of the functions, within the command timeout or less, after a wait for what is in flight of a fraction of that.
@@ -95,6 +95,6 @@ impl Calls {
     async fn send(&self, requests: &[&Request]) -> Result<Reply> {
         let limit = requests.first().map_or(self.connection.command_timeout(), |request| request.limit);
         let (keys, arguments) = encode(requests.iter().copied());
-        self.connection.evaluate(self.functions.script(), keys, arguments.iter(), limit).await
+        self.connection.evaluate(self.functions.script(), keys, &arguments, limit).await
     }
 }

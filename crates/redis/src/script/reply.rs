@@ -8,19 +8,16 @@ use crate::client::value::text;
 pub struct Reply(pub(super) Value);
 
 impl Reply {
-    /// The items of a list.
-    fn each(self) -> Vec<Self> {
-        match self.0 {
-            Value::Array(items) => items.into_iter().map(Self).collect(),
-            _ => Vec::new(),
-        }
-    }
-
     /// The answers of a script that answers for each of `count` locks. If it gave more or fewer, it is not known which belongs
     /// to what, and each is empty.
     pub fn each_of(self, count: usize) -> Vec<Self> {
-        let answers = self.each();
-        if answers.len() == count { answers } else { (0..count).map(|_| Self(Value::Null)).collect() }
+        let answers = if let Value::Array(items) = self.0 { items } else { Vec::new() };
+        Self::all_or_none(answers, count)
+    }
+
+    fn all_or_none(answers: Vec<Value>, count: usize) -> Vec<Self> {
+        let answers = if answers.len() == count { answers } else { vec![Value::Null; count] };
+        answers.into_iter().map(Self).collect()
     }
 
     /// The lines of a text that has one for each of `count` locks. If there are more or fewer, it is not known which belongs to
@@ -34,15 +31,8 @@ impl Reply {
         if count == 1 {
             return vec![Self(Value::Bytes(text))];
         }
-        let mut lines = Vec::with_capacity(count);
-        let mut start = 0;
-        for end in
-            text.iter().enumerate().filter(|(_, byte)| **byte == b'\n').map(|(place, _)| place).chain([text.len()])
-        {
-            lines.push(Self(Value::Bytes(text.slice(start..end))));
-            start = end + 1;
-        }
-        if lines.len() == count { lines } else { (0..count).map(|_| Self(Value::Null)).collect() }
+        let lines = text.split(|byte| *byte == b'\n').map(|line| Value::Bytes(text.slice_ref(line)));
+        Self::all_or_none(lines.collect(), count)
     }
 
     /// The words of the answer: the texts of a list, or the first two words of one text and its rest (behind `refused`, the
