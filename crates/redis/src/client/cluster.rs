@@ -128,7 +128,11 @@ impl Cluster {
                 node.link.send(command.clone(), left).await
             };
             let Err(failed) = answer else { return answer };
-            let Some(redirection) = redirection(&failed, &node.server) else {
+            let redirection = match &failed {
+                SendError::NotSent(_) => None,
+                SendError::Sent(error) => Redirection::read(error, &node.server),
+            };
+            let Some(redirection) = redirection else {
                 self.state.look_into(&failed);
                 return Err(failed);
             };
@@ -158,13 +162,6 @@ impl Cluster {
         if error::is_of_another_server(error) {
             self.state.probes.notify_one();
         }
-    }
-}
-
-fn redirection(failed: &SendError, asked: &Server) -> Option<Redirection> {
-    match failed {
-        SendError::NotSent(_) => None,
-        SendError::Sent(error) => Redirection::read(error, asked),
     }
 }
 

@@ -248,16 +248,12 @@ impl fmt::Debug for Connection {
 pub(crate) struct PubSubRoute {
     pub(crate) config: Config,
     /// When the connection breaks, the same server is the one to listen to. Otherwise another may be.
-    stays: bool,
+    pub(crate) stays: bool,
     /// Changes when another server is the one to listen to.
     replaced_by: Option<watch::Receiver<Option<Arc<Link>>>>,
 }
 
 impl PubSubRoute {
-    pub(crate) fn stays(&self) -> bool {
-        self.stays
-    }
-
     /// Waits until another server is the one to listen to.
     pub(crate) async fn replaced(self) {
         match self.replaced_by {

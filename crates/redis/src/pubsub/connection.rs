@@ -24,7 +24,7 @@ pub(super) struct PubSubConnection {
 impl PubSubConnection {
     pub(super) async fn open(connection: &Connection, subscribers: &Arc<Subscribers>) -> Result<Self, DriverError> {
         let route = connection.pubsub_route()?;
-        let configure = if route.stays() { driver::builder } else { driver::without_reconnecting };
+        let configure = if route.stays { driver::builder } else { driver::without_reconnecting };
         let client = configure(route.config.clone(), connection.command_timeout()).build()?;
         let router = supervisor::connect(&client).await?;
         let (requests, requested) = mpsc::unbounded_channel();
