@@ -15,15 +15,6 @@ use crate::pending_releases::PendingRelease;
 use crate::store::Store;
 use crate::vote::{Vote, jittered_pause};
 
-/// When the nodes' clocks have caught up with a number that is ahead of them by little.
-const SOON: Duration = Duration::from_millis(1);
-
-/// Why an attempt did not win.
-enum Lost {
-    Busy { retry_in: Option<Duration> },
-    Failed(Error),
-}
-
 /// Takes the key if a majority of the nodes grants it: one round, or two where a majority does not take the number that is
 /// proposed. On failure it releases wherever something may be left of the attempt.
 pub(crate) async fn try_acquire(store: &Store, claim: &Claim) -> Result<Attempt> {
@@ -36,20 +27,15 @@ pub(crate) async fn try_acquire(store: &Store, claim: &Claim) -> Result<Attempt>
     let (mut vote, decision) =
         store.fleet.claim(Arc::clone(&registered), until).await.inspect_err(|_| attempt.end())?;
     let decided = decide(store, attempt, &mut vote, decision, sent_at, claim.ttl).await;
-    if decided.is_err() {
+    let is_won = matches!(decided, Ok(Attempt::Granted { .. }));
+    if !is_won {
         attempt.end();
     }
     release_late_claims(store, &registered, &vote, until);
-    match decided {
-        Ok(epoch) => Ok(Attempt::Granted { epoch }),
-        Err(lost) => {
-            give_up(store, attempt, &vote, until).await;
-            match lost {
-                Lost::Busy { retry_in } => Ok(Attempt::Busy { retry_in }),
-                Lost::Failed(error) => Err(error),
-            }
-        }
+    if !is_won {
+        give_up(store, attempt, &vote, until).await;
     }
+    decided
 }
 
 fn register(store: &Store, claim: &Claim) -> Arc<RegisteredAttempt> {
@@ -62,7 +48,7 @@ fn register(store: &Store, claim: &Claim) -> Arc<RegisteredAttempt> {
     store.attempts.register(ClaimAttempt::new(request, store.limit(claim.ttl)))
 }
 
-/// What the vote of the first round comes to, after a second round if it needs one. Answers the epoch.
+/// What the vote of the first round comes to, after a second round if it needs one.
 async fn decide(
     store: &Store,
     attempt: &Arc<ClaimAttempt>,
@@ -70,26 +56,22 @@ async fn decide(
     decision: Option<Decision>,
     sent_at: Moment,
     ttl: Duration,
-) -> Result<Option<u64>, Lost> {
+) -> Result<Attempt> {
     if !vote.is_won() {
         let retry_in = vote.retry_in(store.clock.now().since(sent_at));
-        return Err(if vote.is_busy() { Lost::Busy { retry_in } } else { Lost::Failed(too_few(store, vote)) });
+        return if vote.is_busy() { Ok(Attempt::Busy { retry_in }) } else { Err(too_few(store, vote)) };
     }
-    let epoch = match decision {
-        None => None,
-        Some(Decision::Won(number)) => Some(number),
-        Some(Decision::Write { number, ahead }) => {
-            confirm(store, attempt, vote, (number, ahead), sent_at).await?;
-            Some(number)
-        }
-        Some(Decision::Early) => return Err(Lost::Busy { retry_in: Some(SOON) }),
+    let answer = match decision {
+        None => Attempt::Granted { epoch: None },
+        Some(Decision::Won(number)) => Attempt::Granted { epoch: Some(number) },
+        Some(Decision::Write { number, ahead }) => confirm(store, attempt, vote, (number, ahead), sent_at).await?,
+        Some(Decision::Early) => Attempt::AHEAD_OF_THE_CLOCK,
     };
     // After the last answer, so that no delay before it matters.
-    if store.clock.now() >= lease_deadline(sent_at, ttl) {
-        let late = Error::new(ErrorKind::Unavailable, "acquire").detail("the votes came after the lease ran out");
-        return Err(Lost::Failed(late));
+    if matches!(answer, Attempt::Granted { .. }) && store.clock.now() >= lease_deadline(sent_at, ttl) {
+        return Err(Error::new(ErrorKind::Unavailable, "acquire").detail("the votes came after the lease ran out"));
     }
-    Ok(epoch)
+    Ok(answer)
 }
 
 /// The second round, at the nodes whose counters are in the number, and at no other.
@@ -99,7 +81,7 @@ async fn confirm(
     vote: &mut Vote,
     (number, ahead): (u64, u64),
     sent_at: Moment,
-) -> Result<(), Lost> {
+) -> Result<Attempt> {
     let mut answers = store.nodes.ask_some(vote.granted.iter().copied(), |node| {
         let attempt = Arc::clone(attempt);
         async move { node.confirm(&attempt.request, number, ahead, attempt.limit).await }
@@ -116,10 +98,10 @@ async fn confirm(
     }
     store.await_rest(answers);
     match () {
-        () if confirmed >= majority => Ok(()),
-        () if early => Err(Lost::Busy { retry_in: Some(SOON) }),
-        () if conflict => Err(Lost::Busy { retry_in: Some(jittered_pause(store.clock.now().since(sent_at))) }),
-        () => Err(Lost::Failed(too_few(store, vote))),
+        () if confirmed >= majority => Ok(Attempt::Granted { epoch: Some(number) }),
+        () if early => Ok(Attempt::AHEAD_OF_THE_CLOCK),
+        () if conflict => Ok(Attempt::Busy { retry_in: Some(jittered_pause(store.clock.now().since(sent_at))) }),
+        () => Err(too_few(store, vote)),
     }
 }
 

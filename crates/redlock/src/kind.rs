@@ -1,4 +1,4 @@
-use leasehold_core::{Finding, Kind, Locks, Nodes};
+use leasehold_core::{Finding, Kind, Locks, Nodes, Result};
 
 use crate::examination::examine;
 use crate::locker::Redlock;
@@ -13,24 +13,15 @@ pub const KIND: Kind = Kind::new("redlock", &["redlock"], Redlock::claims, |targ
 .takes_password()
 .examine(|url| Box::pin(examine(url)))
 .cure(leasehold_redis::CURE)
-.nodes(Nodes {
-    states: |url| {
-        Box::pin(async move {
-            let locks = Redlock::connect(url).await?;
-            let states = locks.node_states().await;
-            locks.close().await;
-            Ok(states.into_iter().map(finding_of).collect())
-        })
-    },
-    heal: |url| {
-        Box::pin(async move {
-            let locks = Redlock::connect(url).await?;
-            let states = locks.repair().await;
-            locks.close().await;
-            Ok(states?.into_iter().map(finding_of).collect())
-        })
-    },
-});
+.nodes(Nodes { states: |url| Box::pin(states(url, false)), heal: |url| Box::pin(states(url, true)) });
+
+/// The state of each node, after a repair if that is asked for.
+async fn states(url: &str, repair: bool) -> Result<Vec<Finding>> {
+    let locks = Redlock::connect(url).await?;
+    let states = if repair { locks.repair().await } else { Ok(locks.node_states().await) };
+    locks.close().await;
+    Ok(states?.into_iter().map(finding_of).collect())
+}
 
 /// The state of one node of a majority, with advice for its repair.
 fn finding_of(state: NodeState) -> Finding {

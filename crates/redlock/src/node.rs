@@ -4,7 +4,7 @@ use std::sync::{PoisonError, RwLock};
 use std::time::Duration;
 
 use leasehold_core::clock::Moment;
-use leasehold_core::{Clock, Cursor, Error, ErrorKind, LeaseStatus, LockKey, OwnerId, Result};
+use leasehold_core::{Clock, Cursor, Error, ErrorKind, GrantRef, LeaseStatus, LockKey, OwnerId, Result};
 use leasehold_redis::{
     CHANNEL, ConnectionSettings, Endpoint, FORCE_RELEASE, INSPECT, KeyNames, Namespace, Notify, PROLONG, REWRITE,
     Reply, Script, ScriptArguments, ScriptFunction, StoreOptions, read_epoch,
@@ -91,16 +91,6 @@ pub(crate) struct ClaimRequest {
     pub(crate) metadata: String,
 }
 
-/// What a node is asked for when a detached lock is attached.
-#[derive(Clone, Debug)]
-pub(crate) struct TakeOverRequest {
-    pub(crate) names: KeyNames,
-    pub(crate) owner: OwnerId,
-    pub(crate) epoch: Option<u64>,
-    pub(crate) new_owner: OwnerId,
-    pub(crate) lease: Duration,
-}
-
 /// What is done with the marker of a node; see `marker_step.lua`.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum MarkerStep {
@@ -120,24 +110,20 @@ impl Node {
         clock: Clock,
     ) -> Self {
         let absent = Membership::Absent(NodeCondition::Unreachable("not connected yet".into()));
-        let (name, membership, silent_for) = (endpoint.to_string(), RwLock::new(absent), AtomicU64::new(0));
-        let (its_clock, room) = (NodeClock::new(), Semaphore::new(BATCHES_IN_FLIGHT));
-        let is_reset = AtomicBool::new(false);
-        let labels = [("backend", NAME.to_owned()), ("node", name.clone())];
-        let has_vote = Key::from_parts(HAS_VOTE, &labels);
+        let name = endpoint.to_string();
         Self {
+            has_vote: Key::from_parts(HAS_VOTE, &[("backend", NAME.to_owned()), ("node", name.clone())]),
             endpoint,
             name,
             namespace,
             settings,
             fence_retention,
-            membership,
-            silent_for,
-            is_reset,
-            has_vote,
+            membership: RwLock::new(absent),
+            silent_for: AtomicU64::new(0),
+            is_reset: AtomicBool::new(false),
             clock,
-            its_clock,
-            room,
+            its_clock: NodeClock::new(),
+            room: Semaphore::new(BATCHES_IN_FLIGHT),
         }
     }
 
@@ -272,10 +258,16 @@ impl Node {
     }
 
     /// Gives the grant on the node to a new owner, if the old owner has it there.
-    pub(crate) async fn take_over(&self, request: &TakeOverRequest, limit: Duration) -> Result<LeaseStatus, Failure> {
-        let TakeOverRequest { names, owner, epoch, new_owner, lease } = request;
-        let epoch = epoch.map_or_else(|| "-".to_owned(), |epoch| epoch.to_string());
-        let arguments = ScriptArguments::default().name(names, LOCK).name(names, FORCED).text(owner.to_hex());
+    pub(crate) async fn take_over(
+        &self,
+        grant: &GrantRef,
+        new_owner: OwnerId,
+        lease: Duration,
+        limit: Duration,
+    ) -> Result<LeaseStatus, Failure> {
+        let names = self.namespace.of(&grant.key);
+        let epoch = grant.epoch.map_or_else(|| "-".to_owned(), |epoch| epoch.to_string());
+        let arguments = ScriptArguments::default().name(&names, LOCK).name(&names, FORCED).text(grant.owner.to_hex());
         let arguments = arguments.text(epoch).text(new_owner.to_hex()).text(lease.as_millis());
         let (peer, reply) = self.run(&TAKE_OVER, 2, arguments, limit).await?;
         lease_status(&peer, &reply.words())

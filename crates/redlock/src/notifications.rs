@@ -68,16 +68,7 @@ impl QuorumSubscription {
         self.late = self.open.iter().map(|(index, _)| *index).filter(|index| !self.notified.contains(index)).collect();
         self.notified.clear();
     }
-}
 
-enum Event {
-    Notified(usize),
-    Ended(usize),
-    Joined(usize, Subscribed),
-    TimeOut,
-}
-
-impl QuorumSubscription {
     /// The next thing that happens, by `latest` if there is such a moment. Cancel safe.
     async fn next_event(&mut self, latest: Option<Instant>) -> Event {
         let notified = &self.notified;
@@ -96,6 +87,14 @@ impl QuorumSubscription {
             () = sleep_until(latest.unwrap_or_else(Instant::now)), if latest.is_some() => Event::TimeOut,
         }
     }
+}
+
+/// What happens to a subscription.
+enum Event {
+    Notified(usize),
+    Ended(usize),
+    Joined(usize, Subscribed),
+    TimeOut,
 }
 
 #[async_trait]

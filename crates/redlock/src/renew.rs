@@ -7,7 +7,6 @@ use leasehold_core::{Error, ErrorKind, GrantRef, LeaseStatus, OwnerId, Renewal, 
 use leasehold_redis::KeyNames;
 use tokio::time::timeout;
 
-use crate::node::TakeOverRequest;
 use crate::release::release_all;
 use crate::store::Store;
 use crate::tally::Tally;
@@ -48,47 +47,34 @@ async fn renew_all(store: &Store, renewals: &[Renewal], within: Duration) -> Vec
     tallies
 }
 
-/// Gives a grant to `new_owner` on all nodes and prolongs it to `ttl`. It succeeds if a majority has the new owner.
+/// Gives a grant to `new_owner` on all nodes and prolongs it to `ttl`. Waits for a majority that says the same, and succeeds
+/// if that has the new owner.
 pub(crate) async fn take_over(
     store: &Store,
     grant: &GrantRef,
     new_owner: OwnerId,
     ttl: Duration,
 ) -> Result<LeaseStatus> {
-    let tally = take_over_all(store, grant, new_owner, ttl).await;
-    let status = tally.status(store.nodes.majority());
-    if tally.is_gone(store.nodes.majority()) {
+    let (majority, lease, limit) = (store.nodes.majority(), ttl + store.drift, store.limit(ttl));
+    let mut answers = store.nodes.ask(|node| {
+        let grant = grant.clone();
+        async move { node.take_over(&grant, new_owner, lease, limit).await }
+    });
+    let mut tally = Tally::default();
+    while tally.is_open(majority) {
+        let Some((index, answer)) = answers.next().await else { break };
+        tally.add(index, answer);
+    }
+    store.await_rest(answers);
+    if tally.is_gone(majority) {
         // The few nodes that have the new owner, or get it yet, would be blocked for a lease.
         release_all(store, &GrantRef { owner: new_owner, ..grant.clone() }).await;
     }
-    status.ok_or_else(|| {
+    tally.status(majority).ok_or_else(|| {
         let some_have_it = tally.held > 0;
         let error = tally.into_error(&store.nodes, "attach");
         // Where some nodes have the new owner, the engine releases it.
         let unknown = Error::new(ErrorKind::Indeterminate, "attach");
         if some_have_it { unknown.caused_by(error) } else { error }
     })
-}
-
-/// Waits for a majority that says the same.
-async fn take_over_all(store: &Store, grant: &GrantRef, new_owner: OwnerId, ttl: Duration) -> Tally {
-    let request = TakeOverRequest {
-        names: store.namespace.of(&grant.key),
-        owner: grant.owner,
-        epoch: grant.epoch,
-        new_owner,
-        lease: ttl + store.drift,
-    };
-    let limit = store.limit(ttl);
-    let mut answers = store.nodes.ask(|node| {
-        let request = request.clone();
-        async move { node.take_over(&request, limit).await }
-    });
-    let mut tally = Tally::default();
-    while tally.is_open(store.nodes.majority()) {
-        let Some((index, answer)) = answers.next().await else { break };
-        tally.add(index, answer);
-    }
-    store.await_rest(answers);
-    tally
 }
