@@ -1,7 +1,5 @@
 use leasehold_core::{Attempt, Claim, Error, ErrorKind, Mode, Result};
-use leasehold_redis::{
-    KeyNames, Lease, NEXT_EPOCH, Reply, ScriptArguments, ScriptFunction, encode_metadata, read_epoch,
-};
+use leasehold_redis::{Lease, NEXT_EPOCH, ScriptArguments, ScriptFunction, encode_metadata, read_epoch};
 
 use crate::release::release;
 use crate::store::{LOCK, Store, session_id};
@@ -28,35 +26,23 @@ pub(crate) async fn try_acquire(store: &Store, id: &str, claim: &Claim) -> Resul
         .text(claim.lost.map(|lost| lost.to_string()).unwrap_or_default())
         .text(encode_metadata(claim));
     let reply = store.redis.run_function(&TRY_ACQUIRE, arguments, None).await?;
-    answered(store, id, claim, &names, &reply).await
-}
-
-/// Reads the answer of `try_acquire.lua`.
-async fn answered(store: &Store, id: &str, claim: &Claim, names: &KeyNames, reply: &Reply) -> Result<Attempt> {
-    let refused = |told: String| Err(store.redis.refusal(&told));
     match *reply.words() {
-        ["granted", epoch] => match read_epoch(epoch) {
-            Some(epoch) => granted(store, id, claim, names, epoch).await,
-            None => refused(format!("the entry of {} has lost its token", claim.key)),
-        },
+        ["granted", epoch] => {
+            let lost = || store.redis.refusal(&format!("the entry of {} has lost its token", claim.key));
+            let epoch = read_epoch(epoch).ok_or_else(lost)?;
+            let grant = claim.grant(Some(epoch));
+            // Given back if replicas are asked and do not confirm it.
+            store.redis.confirm(&names.part(LOCK), epoch, Box::pin(release(store, id, &grant))).await
+        }
         ["busy", left, by] => match (Lease::read(left), session_id(by)) {
             (Some(Lease::Ends(left)), Some(session)) => Ok(Attempt::HeldBy { session, retry_in: Some(left) }),
             _ => Err(store.redis.script_error(&[])),
         },
         ["soon"] => Ok(Attempt::AHEAD_OF_THE_CLOCK),
-        ["deep", levels] => refused(format!(
+        ["deep", levels] => Err(store.redis.refusal(&format!(
             "the session has taken the key {levels} times, and max_depth allows no more; \
              is there a recursion without an end, or a guard that nobody drops?"
-        )),
+        ))),
         ref words => Err(store.redis.script_error(words)),
     }
-}
-
-/// Has the replicas confirm a grant, where the builder asked for that; gives it back if they do not.
-async fn granted(store: &Store, id: &str, claim: &Claim, names: &KeyNames, epoch: u64) -> Result<Attempt> {
-    if !store.redis.awaits_replicas() {
-        return Ok(Attempt::Granted { epoch: Some(epoch) });
-    }
-    let grant = claim.grant(Some(epoch));
-    store.redis.confirm(&names.part(LOCK), epoch, Box::pin(release(store, id, &grant))).await
 }

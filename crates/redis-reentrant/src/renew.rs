@@ -13,10 +13,8 @@ static RENEW: Script = Script::new(&[PROLONG, include_str!("lua/renew.lua")]);
 pub(crate) async fn renew(store: &Store, id: &str, renewals: &[Renewal], within: Duration) -> Vec<Result<LeaseStatus>> {
     let arguments = |range: Range<usize>| renew_arguments(store, id, &renewals[range]);
     let answers = store.redis.run_for_each(&RENEW, renewals.len(), &arguments, Some(within)).await;
-    let statuses = answers.into_iter().zip(renewals).map(async |(answer, renewal)| match answer {
-        Ok(answer) => store.lease_status(id, &answer, &renewal.grant).await,
-        Err(error) => Err(error),
-    });
+    let answers = answers.into_iter().zip(renewals);
+    let statuses = answers.map(async |(answer, renewal)| store.lease_status(id, &answer?, &renewal.grant).await);
     let statuses = join_all(statuses).await;
     if !store.redis.awaits_replicas() {
         return statuses;

@@ -1,7 +1,6 @@
 use leasehold_core::{Attempt, Claim, Error, ErrorKind, Mode, Result};
 use leasehold_redis::{
-    KeyNames, Lease, NEXT_EPOCH, QUEUE_LUA, Reply, ScriptArguments, ScriptFunction, encode_metadata, read_epoch,
-    read_queued,
+    Lease, NEXT_EPOCH, QUEUE_LUA, ScriptArguments, ScriptFunction, encode_metadata, read_epoch, read_queued,
 };
 
 use crate::release::release;
@@ -33,34 +32,23 @@ pub(crate) async fn try_acquire(store: &Store, claim: &Claim) -> Result<Attempt>
         .word(&encode_metadata(claim))
         .word(&inbox);
     let reply = store.redis.run_function(&TRY_ACQUIRE, arguments, None).await?;
-    answered(store, claim, &names, &inbox, &reply).await
-}
-
-/// Reads the answer of `try_acquire.lua`.
-async fn answered(store: &Store, claim: &Claim, names: &KeyNames, inbox: &str, reply: &Reply) -> Result<Attempt> {
     match *reply.words() {
-        ["granted", epoch] => match read_epoch(epoch) {
-            Some(epoch) => granted(store, claim, names, epoch).await,
-            None => Err(store.redis.refusal(&format!("the entry of {} has lost its token", claim.key))),
-        },
+        ["granted", epoch] => {
+            let lost = || store.redis.refusal(&format!("the entry of {} has lost its token", claim.key));
+            let epoch = read_epoch(epoch).ok_or_else(lost)?;
+            let grant = claim.grant(Some(epoch));
+            // Given back if replicas are asked and do not confirm it.
+            store.redis.confirm(&names.part(LOCK), epoch, Box::pin(release(store, &grant))).await
+        }
         ["busy", left] => {
             let left = Lease::read(left).and_then(Lease::remaining).ok_or_else(|| store.redis.script_error(&[]))?;
             Ok(Attempt::Busy { retry_in: Some(left) })
         }
         ["queued", left, numbers] => {
-            read_queued(claim, left, numbers, inbox).ok_or_else(|| store.redis.script_error(&[]))
+            read_queued(claim, left, numbers, &inbox).ok_or_else(|| store.redis.script_error(&[]))
         }
         ref words => Err(store.redis.script_error(words)),
     }
-}
-
-/// Has the replicas confirm a grant, where the builder asked for that; gives it back if they do not.
-async fn granted(store: &Store, claim: &Claim, names: &KeyNames, epoch: u64) -> Result<Attempt> {
-    if !store.redis.awaits_replicas() {
-        return Ok(Attempt::Granted { epoch: Some(epoch) });
-    }
-    let grant = claim.grant(Some(epoch));
-    store.redis.confirm(&names.part(LOCK), epoch, Box::pin(release(store, &grant))).await
 }
 
 /// Where this claim will be notified of a grant from the queue, as `try_acquire.lua` takes it; empty if it does not wait.
