@@ -191,22 +191,19 @@ impl Query {
     fn read(url: &Url, topology: Topology) -> Result<Self> {
         let mut query = Self::default();
         for (name, value) in url.query_pairs() {
+            let value = value.into_owned();
             let twice = match (&*name, topology) {
                 ("namespace", _) => query.namespace.replace(Namespace::new(value)?).is_some(),
                 ("node", Topology::Sentinel | Topology::Cluster) => {
                     query.nodes.push(node(&value, topology)?);
                     false
                 }
-                ("sentinelServiceName", Topology::Sentinel) => query.service.replace(value.into_owned()).is_some(),
-                ("sentinelUsername", Topology::Sentinel) => {
-                    query.sentinel_username.replace(value.into_owned()).is_some()
-                }
-                ("sentinelPassword", Topology::Sentinel) => {
-                    query.sentinel_password.replace(value.into_owned()).is_some()
-                }
-                ("cacert", _) => query.tls.cacert.replace(value.into_owned().into()).is_some(),
-                ("cert", _) => query.tls.cert.replace(value.into_owned().into()).is_some(),
-                ("key", _) => query.tls.key.replace(value.into_owned().into()).is_some(),
+                ("sentinelServiceName", Topology::Sentinel) => query.service.replace(value).is_some(),
+                ("sentinelUsername", Topology::Sentinel) => query.sentinel_username.replace(value).is_some(),
+                ("sentinelPassword", Topology::Sentinel) => query.sentinel_password.replace(value).is_some(),
+                ("cacert", _) => query.tls.cacert.replace(value.into()).is_some(),
+                ("cert", _) => query.tls.cert.replace(value.into()).is_some(),
+                ("key", _) => query.tls.key.replace(value.into()).is_some(),
                 // A misspelt `namespace` must not put locks where nobody else looks.
                 _ => return Err(invalid(format!("`{name}` is no query parameter of {}://", url.scheme()))),
             };

@@ -189,31 +189,17 @@ async fn a_grant_comes_in_at_the_inbox_and_a_store_that_is_closed_has_none() {
     assert_eq!(server.ask(&["PUBLISH", &inbox[1..], &grant]).await.number(), 1);
     assert_eq!(listens.next().await, Notification::Granted { owner, epoch: Some(7) });
 
-    let queued = read_queued(&claim, "600", "7 9", &inbox).unwrap();
-    let expected = Attempt::Queued {
-        epoch_of_holder: Some(7),
-        latest_epoch: Some(9),
-        retry_in: Duration::from_millis(601),
-        notifies: true,
-        lease: Duration::from_secs(3),
-    };
-    assert_eq!(queued, expected);
-    let Some(Attempt::Queued { epoch_of_holder, latest_epoch, retry_in, notifies, lease }) =
-        read_queued(&Claim { ttl: Duration::from_secs(2), ..claim.clone() }, "5000", "- -7", "-")
-    else {
-        panic!("it is queued")
-    };
-    assert_eq!((epoch_of_holder, latest_epoch, notifies), (None, Some(0), false));
-    assert_eq!((retry_in, lease), (Duration::from_secs(2) / 3, Duration::from_secs(2)));
-    let retry_in = |ttl, left| match read_queued(&Claim { ttl, ..claim.clone() }, left, "7 9", "-") {
-        Some(Attempt::Queued { retry_in, .. }) => retry_in,
-        other => panic!("{other:?}"),
-    };
-    let short = Duration::from_millis(30);
-    assert_eq!(
-        (retry_in(short, "5000"), retry_in(short, "10")),
-        (Duration::from_millis(50), Duration::from_millis(11))
-    );
+    let ms = Duration::from_millis;
+    for (ttl, left, numbers, inbox, epoch_of_holder, latest, retry_in, lease) in [
+        (ms(9000), "600", "7 9", &*inbox, Some(7), 9, ms(601), ms(3000)),
+        (ms(2000), "5000", "- -7", "-", None, 0, ms(2000) / 3, ms(2000)),
+        (ms(30), "5000", "7 9", "-", Some(7), 9, ms(50), ms(30)),
+        (ms(30), "10", "7 9", "-", Some(7), 9, ms(11), ms(30)),
+    ] {
+        let (claim, latest_epoch, notifies) = (Claim { ttl, ..claim.clone() }, Some(latest), inbox != "-");
+        let expected = Attempt::Queued { epoch_of_holder, latest_epoch, retry_in, notifies, lease };
+        assert_eq!(read_queued(&claim, left, numbers, inbox), Some(expected), "{ttl:?} {left} {numbers}");
+    }
     store.close().await;
     assert_eq!(store.inbox(), None);
     assert_eq!(store.get("k").await.unwrap_err().kind(), ErrorKind::Closed);

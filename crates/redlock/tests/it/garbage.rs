@@ -8,6 +8,8 @@ use leasehold_testkit::redis::{FakeRedis, MALFORMED, Server, rejects_malformed_a
 use leasehold_testkit::{needs, test};
 use tokio::task::JoinSet;
 
+use crate::bench::Nodes;
+
 /// Answers that are odd from a node, whatever they are elsewhere.
 const ODD_OF_A_NODE: [&str; 17] = [
     "*1\r\n+9\r\n",
@@ -41,7 +43,7 @@ async fn odd_node(answer: &'static str, incarnation: u8) -> FakeRedis {
 }
 
 /// Of the names of this test alone.
-fn of(nodes: [String; 3]) -> RedlockBuilder {
+fn of(nodes: impl IntoIterator<Item = String>) -> RedlockBuilder {
     // Longer than reading an answer takes on a busy machine.
     Redlock::builder().nodes(nodes).node_limit(Duration::from_secs(1))
 }
@@ -61,13 +63,9 @@ async fn nothing_that_the_nodes_answer_makes_a_panic_a_guard_or_a_free_key() {
 
 #[test]
 async fn one_node_that_answers_oddly_is_outvoted() {
-    let nodes = [
-        needs("redis-server", Server::start(&[]).await),
-        needs("redis-server", Server::start(&[]).await),
-        needs("redis-server", Server::start(&[]).await),
-    ];
+    let Nodes(nodes) = needs("redis-server", Nodes::start(3).await);
     // All three are set up; the odd one takes the place of the third.
-    of(nodes.each_ref().map(Server::url)).connect().await.unwrap().close().await;
+    of(nodes.iter().map(Server::url)).connect().await.unwrap().close().await;
     let mut asking = JoinSet::new();
     for (number, odd) in MALFORMED.into_iter().chain(ODD_OF_A_NODE).enumerate() {
         let [one, other] = [nodes[0].url(), nodes[1].url()];

@@ -14,10 +14,7 @@ use crate::bench::{Nodes, acquire, once, take};
 async fn behind_proxies(count: usize) -> Option<(Nodes, Vec<Proxy>, Redlock)> {
     let nodes = Nodes::start(count).await?;
     nodes.redlock().await.close().await;
-    let mut proxies = Vec::new();
-    for node in &nodes.0 {
-        proxies.push(Proxy::start(node.port()));
-    }
+    let proxies: Vec<_> = nodes.0.iter().map(|node| Proxy::start(node.port())).collect();
     let locks = Redlock::builder().nodes(nodes.urls_through(&proxies)).connect().await.unwrap();
     take(&locks, "warm").await.release().await.unwrap();
     eventually("the last release", async || nodes.having("warm").await == 0).await;

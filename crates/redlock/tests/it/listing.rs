@@ -73,11 +73,7 @@ async fn a_release_by_force_that_may_not_signal_says_so() {
     let nodes = needs("redis-server", Nodes::start(3).await);
     let locks = nodes.redlock().await;
     let guard = take(&locks, "k").await;
-    let least = LeastUser::of(include_str!("../../README.md"));
-    let mut urls = Vec::new();
-    for node in &nodes.0 {
-        urls.push(least.make(node, &["+publish"]).await);
-    }
+    let urls = LeastUser::of(include_str!("../../README.md")).make_on(&nodes.0, &["+publish"]).await;
     let theirs = Redlock::builder().nodes(urls).connect().await.unwrap();
     let recorder = Recorder::start();
     assert_eq!(theirs.force_release(guard.key()).await.unwrap().holders.len(), 1);

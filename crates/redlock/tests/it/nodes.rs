@@ -196,10 +196,7 @@ async fn closing_leaves_no_connection() {
 #[test]
 async fn the_least_permissions_are_enough_for_a_repair() {
     let nodes = needs("redis-server", Nodes::start(3).await);
-    let (least, mut urls) = (LeastUser::of(include_str!("../../README.md")), Vec::new());
-    for node in &nodes.0 {
-        urls.push(least.make(node, &[]).await);
-    }
+    let urls = LeastUser::of(include_str!("../../README.md")).make_on(&nodes.0, &[]).await;
     let locks = Redlock::builder().nodes(urls).connect().await.unwrap();
     cycle(&locks, "k").await;
     nodes.0[0].ask(&["FLUSHALL"]).await;

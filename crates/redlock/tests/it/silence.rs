@@ -90,10 +90,7 @@ async fn a_node_that_is_slow_while_another_comes_back_goes_on_taking_part() {
 async fn the_short_limit_of_one_attempt_fails_no_other_on_its_connections() {
     let nodes = needs("redis-server", Nodes::start(3).await);
     nodes.redlock().await.close().await;
-    let mut proxies = Vec::new();
-    for node in &nodes.0 {
-        proxies.push(Proxy::start(node.port()));
-    }
+    let proxies: Vec<_> = nodes.0.iter().map(|node| Proxy::start(node.port())).collect();
     let locks = Redlock::builder().nodes(nodes.urls_through(&proxies));
     let locks = locks.node_limit(Duration::from_secs(10)).connect().await.unwrap();
     for proxy in &proxies {

@@ -140,7 +140,8 @@ impl LeastUser {
         }
     }
 
-    async fn make_on(&self, servers: &[Server], without: &[&str]) -> Vec<String> {
+    /// Makes it on each of these servers, but for some of its commands. How to connect as it, server by server.
+    pub async fn make_on(&self, servers: &[Server], without: &[&str]) -> Vec<String> {
         let mut urls = Vec::new();
         for server in servers {
             urls.push(self.make(server, without).await);
