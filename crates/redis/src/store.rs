@@ -6,7 +6,9 @@ use std::time::Duration;
 use async_trait::async_trait;
 use fred::clients::Client;
 use futures::future::{BoxFuture, join, join_all};
-use leasehold_core::{Attempt, Cursor, Error, ErrorKind, LeaseStatus, LockKey, Notifications, Result, Subscription};
+use leasehold_core::{
+    Attempt, Cursor, Error, ErrorKind, GroupCommit, LeaseStatus, LockKey, Notifications, Result, Subscription,
+};
 
 use crate::client::confirmation::Confirmation;
 use crate::client::connection::Connection;
@@ -17,8 +19,9 @@ use crate::keyspace::names::{KeyNames, Namespace};
 use crate::pubsub::notifications::PubSub;
 use crate::pubsub::subscribers::forced_channel;
 use crate::script::arguments::ScriptArguments;
-use crate::script::function::ScriptFunction;
-use crate::script::group_commit::GroupCommit;
+use crate::script::batch::Request;
+use crate::script::function::{ScriptFunction, ScriptFunctions};
+use crate::script::group_commit::Calls;
 use crate::script::reply::Reply;
 use crate::script::source::Script;
 
@@ -34,7 +37,8 @@ pub struct Store(Arc<Inner>);
 struct Inner {
     connection: Connection,
     namespace: Namespace,
-    group_commit: GroupCommit,
+    functions: Arc<ScriptFunctions>,
+    calls: GroupCommit<Calls>,
     notifications: PubSub,
     confirmation: Option<Confirmation>,
 }
@@ -123,9 +127,10 @@ impl Store {
             Notify::Releases => PubSub::new(&connection, &namespace),
             Notify::Grants { part, trusted } => PubSub::with_inbox(&connection, &namespace, part, trusted),
         };
-        let group_commit = GroupCommit::new(&connection, options.functions, settings.group_commit);
+        let functions = Arc::new(ScriptFunctions::new(options.functions));
+        let calls = Calls::grouped(&connection, &functions, settings.group_commit);
         let confirmation = settings.confirmation();
-        Self(Arc::new(Inner { connection, namespace, group_commit, notifications, confirmation }))
+        Self(Arc::new(Inner { connection, namespace, functions, calls, notifications, confirmation }))
     }
 
     /// The names of one key.
@@ -153,7 +158,8 @@ impl Store {
         arguments: ScriptArguments,
         within: Option<Duration>,
     ) -> BoxFuture<'_, Result<Reply>> {
-        self.0.group_commit.run(function, arguments, within)
+        debug_assert!(function.takes(arguments.count()), "{function:?}");
+        self.0.calls.run(Request { function, arguments, limit: self.0.connection.limit(within) })
     }
 
     /// Runs a script by itself on keys of one hash slot, within the command timeout or less; `arguments` are so many keys,
@@ -207,9 +213,10 @@ impl Store {
     /// As for [`run_function`](Self::run_function).
     pub fn load<'a>(&'a self, scripts: &'a [&'a Script]) -> BoxFuture<'a, Result<()>> {
         Box::pin(async move {
-            self.0.group_commit.load().await?;
+            let connection = &self.0.connection;
+            connection.evaluate(self.0.functions.script(), 0, &[], connection.command_timeout()).await?;
             for script in scripts {
-                self.0.connection.run(script, 0, ScriptArguments::default(), None).await?;
+                connection.run(script, 0, ScriptArguments::default(), None).await?;
             }
             Ok(())
         })

@@ -7,10 +7,10 @@ use crate::script::function::{ScriptFunction, ScriptFunctions};
 
 /// A call of a function, with its arguments and its time limit.
 #[derive(Debug)]
-pub(super) struct Request {
-    pub(super) function: &'static ScriptFunction,
-    pub(super) arguments: ScriptArguments,
-    pub(super) limit: Duration,
+pub(crate) struct Request {
+    pub(crate) function: &'static ScriptFunction,
+    pub(crate) arguments: ScriptArguments,
+    pub(crate) limit: Duration,
 }
 
 impl Request {

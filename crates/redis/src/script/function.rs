@@ -17,7 +17,7 @@ pub struct ScriptFunction {
 
 /// The functions of a backend, which may be sent together in one batch.
 #[derive(Debug)]
-pub(super) struct ScriptFunctions {
+pub(crate) struct ScriptFunctions {
     functions: &'static [&'static ScriptFunction],
     script: ScriptText,
 }
@@ -68,7 +68,7 @@ impl ScriptFunction {
 
 impl ScriptFunctions {
     /// Functions of different names.
-    pub(super) fn new(functions: &'static [&'static ScriptFunction]) -> Self {
+    pub(crate) fn new(functions: &'static [&'static ScriptFunction]) -> Self {
         let mut source = COMMANDS.to_owned();
         let mut find = String::from("local function find(name)\n");
         let mut included: Vec<&str> = Vec::new();
@@ -86,7 +86,7 @@ impl ScriptFunctions {
     }
 
     /// The script that runs any of the functions.
-    pub(super) fn script(&self) -> &ScriptText {
+    pub(crate) fn script(&self) -> &ScriptText {
         &self.script
     }
 

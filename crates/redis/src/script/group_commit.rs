@@ -1,56 +1,18 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use leasehold_core::{Answers, BoxFuture, Limits, Operations, Result};
-use leasehold_core::{GroupCommit as Commits, Turns};
+use leasehold_core::{Answers, BoxFuture, GroupCommit, Limits, Operations, Result, Turns};
 
 use crate::client::connection::Connection;
-use crate::script::arguments::ScriptArguments;
 use crate::script::batch::{Request, encode, sorted};
-use crate::script::function::{ScriptFunction, ScriptFunctions};
+use crate::script::function::ScriptFunctions;
 use crate::script::reply::Reply;
 
-/// Sends script functions: alone as long as that keeps up, and as one batch those that come in meanwhile. In a Cluster
-/// every function is sent alone: two keys are hardly ever in the same slot.
-#[derive(Debug)]
-pub(crate) struct GroupCommit {
-    calls: Calls,
-    commits: Commits<Calls>,
-}
-
 /// Calls of functions over one connection.
-#[derive(Clone, Debug)]
-struct Calls {
+#[derive(Debug)]
+pub(crate) struct Calls {
     connection: Connection,
     functions: Arc<ScriptFunctions>,
-}
-
-impl GroupCommit {
-    /// Sends these functions over this connection; each alone unless it is `enabled`.
-    pub(crate) fn new(connection: &Connection, functions: &'static [&'static ScriptFunction], enabled: bool) -> Self {
-        let calls = Calls { connection: connection.clone(), functions: Arc::new(ScriptFunctions::new(functions)) };
-        let enabled = enabled && connection.keys_in_a_script() > 1;
-        Self { commits: Commits::new(calls.clone(), enabled, &Turns::default()), calls }
-    }
-
-    /// Loads the script into the server; see [`Store::load`](crate::Store::load).
-    pub(crate) async fn load(&self) -> Result<()> {
-        let Calls { connection, functions } = &self.calls;
-        connection.evaluate(functions.script(), 0, &[], connection.command_timeout()).await.map(drop)
-    }
-
-    /// Runs one of the functions, within the command timeout or less, after a wait for what is in flight of a fraction of that.
-    /// A function that is given less time than the command timeout, and misses it, fails alone: the
-    /// others of its batch go on for as long as they were given. See [`Store::run_function`](crate::Store::run_function).
-    pub(crate) fn run(
-        &self,
-        function: &'static ScriptFunction,
-        arguments: ScriptArguments,
-        within: Option<Duration>,
-    ) -> BoxFuture<'_, Result<Reply>> {
-        debug_assert!(function.takes(arguments.count()), "{function:?}");
-        self.commits.run(Request { function, arguments, limit: self.calls.connection.limit(within) })
-    }
 }
 
 impl Operations for Calls {
@@ -64,6 +26,7 @@ impl Operations for Calls {
         None
     }
 
+    /// One that is given less time, and misses it, fails alone.
     fn alike(one: &Request, another: &Request) -> bool {
         one.limit == another.limit
     }
@@ -91,6 +54,14 @@ impl Operations for Calls {
 }
 
 impl Calls {
+    /// Sends these functions: alone as long as that keeps up, and as one batch those that come in meanwhile; each alone unless it
+    /// is `enabled`, and in a Cluster: two keys are hardly ever in the same slot.
+    pub(crate) fn grouped(connection: &Connection, functions: &Arc<ScriptFunctions>, enabled: bool) -> GroupCommit<Self> {
+        let enabled = enabled && connection.keys_in_a_script() > 1;
+        let calls = Self { connection: connection.clone(), functions: Arc::clone(functions) };
+        GroupCommit::new(calls, enabled, &Turns::default())
+    }
+
     /// Sends requests with one limit, in one script.
     async fn send(&self, requests: &[&Request]) -> Result<Reply> {
         let limit = requests.first().map_or(self.connection.command_timeout(), |request| request.limit);

@@ -20,7 +20,7 @@ impl Connection {
     ///
     /// It is sent by its digest, and by its source if the server does not know it: two round trips once after each start
     /// of the server.
-    pub(super) async fn evaluate(
+    pub(crate) async fn evaluate(
         &self,
         script: &ScriptText,
         keys: usize,

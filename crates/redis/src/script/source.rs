@@ -20,7 +20,7 @@ pub(super) const COMMANDS: &str = include_str!("../lua/commands.lua");
 
 /// The text of a script, and its digest.
 #[derive(Debug)]
-pub(super) struct ScriptText {
+pub(crate) struct ScriptText {
     pub(super) source: String,
     pub(super) sha: Str,
 }
