@@ -1,23 +1,13 @@
 use std::time::Duration;
 
-use leasehold_core::{Cursor, Holder, Holders, LockKey, Mode, Page, Result};
+use leasehold_core::{Holder, Holders, LockKey, Mode, Result};
 use leasehold_redis::{CHANNEL, Lease, Script, ScriptArguments, decode_metadata, read_epoch};
 
 use crate::acquire::HOLDER_LUA;
 use crate::store::{FORCED, LOCK, Store};
 
-static INSPECT: Script = Script::new(&[HOLDER_LUA, include_str!("lua/inspect.lua")]);
+pub(crate) static INSPECT: Script = Script::new(&[HOLDER_LUA, include_str!("lua/inspect.lua")]);
 static FORCE_RELEASE: Script = Script::new(&[HOLDER_LUA, include_str!("lua/force_release.lua")]);
-
-/// Reads who holds a key.
-pub(crate) async fn inspect(store: &Store, key: &LockKey) -> Result<Holders> {
-    store.redis.inspect(&INSPECT, key, &|words| holders(store, words)).await
-}
-
-/// Reads one page of the held keys that start with `prefix`.
-pub(crate) async fn list(store: &Store, prefix: &str, after: Option<&Cursor>) -> Result<Page> {
-    store.redis.list(&INSPECT, prefix, after, &|words| holders(store, words)).await
-}
 
 /// Frees a key with all its levels whoever holds it, or only the lease with this epoch, leaves word for the holder, and answers who that was.
 pub(crate) async fn force_release(store: &Store, key: &LockKey, only: Option<u64>) -> Result<Holders> {
@@ -36,7 +26,7 @@ pub(crate) async fn force_release(store: &Store, key: &LockKey, only: Option<u64
 }
 
 /// Reads what a script says of one key.
-fn holders(store: &Store, words: &[&str]) -> Result<Vec<Holder>> {
+pub(crate) fn holders(store: &Store, words: &[&str]) -> Result<Vec<Holder>> {
     match *words {
         ["free"] => Ok(Vec::new()),
         ["held", epoch, metadata, left, ..] => match holder(epoch, metadata, left) {

@@ -9,6 +9,7 @@ use leasehold_core::{
 };
 use leasehold_redis::{ScriptFunction, digest};
 
+use crate::admin::{INSPECT, holders};
 use crate::store::{Store, session_id};
 use crate::{acquire, admin, release, renew};
 
@@ -50,11 +51,11 @@ impl Backend for SessionBackend {
     }
 
     async fn inspect(&self, key: &LockKey) -> Result<Holders> {
-        admin::inspect(&self.store, key).await
+        self.store.redis.inspect(&INSPECT, key, &|words| holders(&self.store, words)).await
     }
 
     async fn list(&self, prefix: &str, after: Option<&Cursor>) -> Result<Page> {
-        admin::list(&self.store, prefix, after).await
+        self.store.redis.list(&INSPECT, prefix, after, &|words| holders(&self.store, words)).await
     }
 
     async fn force_release(&self, key: &LockKey, only: Option<u64>) -> Result<Holders> {

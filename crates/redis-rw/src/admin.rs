@@ -1,6 +1,6 @@
 use std::time::Duration;
 
-use leasehold_core::{Cursor, Holder, Holders, LockKey, Mode, OwnerId, Page, Result};
+use leasehold_core::{Holder, Holders, LockKey, Mode, OwnerId, Result};
 use leasehold_redis::{Entry, Lease, NEXT_EPOCH, PROLONG, Script, ScriptArguments};
 
 use crate::release::release_owner;
@@ -8,21 +8,11 @@ use crate::store::{FORCED, HOLDERS_LUA, LOCK, READERS, Store, word_of};
 
 const HOLDERS_OF_LUA: &str = include_str!("lua/holders_of.lua");
 
-static INSPECT: Script =
+pub(crate) static INSPECT: Script =
     Script::new(&[NEXT_EPOCH, PROLONG, HOLDERS_LUA, HOLDERS_OF_LUA, include_str!("lua/inspect.lua")]);
 
 static FORCE_RELEASE: Script =
     Script::new(&[NEXT_EPOCH, PROLONG, HOLDERS_LUA, HOLDERS_OF_LUA, include_str!("lua/force_release.lua")]);
-
-/// Reads who holds a key.
-pub(crate) async fn inspect(store: &Store, key: &LockKey) -> Result<Holders> {
-    store.inspect_queued(&INSPECT, key, &|words| holders(store, words)).await
-}
-
-/// Reads one page of the held keys that start with `prefix`.
-pub(crate) async fn list(store: &Store, prefix: &str, after: Option<&Cursor>) -> Result<Page> {
-    store.list_queued(&INSPECT, prefix, after, &|words| holders(store, words)).await
-}
 
 /// Frees a key whoever holds it, or ends the grant with this epoch alone, leaves word for the holders, and answers who they were.
 pub(crate) async fn force_release(store: &Store, key: &LockKey, only: Option<u64>) -> Result<Holders> {
@@ -40,7 +30,7 @@ pub(crate) async fn force_release(store: &Store, key: &LockKey, only: Option<u64
 }
 
 /// Reads what `holders_of.lua` says of one key.
-fn holders(store: &Store, words: &[&str]) -> Result<Vec<Holder>> {
+pub(crate) fn holders(store: &Store, words: &[&str]) -> Result<Vec<Holder>> {
     let read = |of_one: &[&str]| {
         let [mode, left, entry] = *of_one else { return None };
         let mut holder = Entry::read(entry).to_holder();

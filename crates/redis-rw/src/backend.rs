@@ -7,6 +7,7 @@ use leasehold_core::{
 };
 use leasehold_redis::{NEXT_EPOCH, PROLONG, Script, ScriptFunction};
 
+use crate::admin::{INSPECT, holders};
 use crate::store::{HOLDERS_LUA, Store};
 use crate::{acquire, admin, release};
 
@@ -52,11 +53,11 @@ impl Backend for RedisRwBackend {
     }
 
     async fn inspect(&self, key: &LockKey) -> Result<Holders> {
-        admin::inspect(&self.store, key).await
+        self.store.inspect_queued(&INSPECT, key, &|words| holders(&self.store, words)).await
     }
 
     async fn list(&self, prefix: &str, after: Option<&Cursor>) -> Result<Page> {
-        admin::list(&self.store, prefix, after).await
+        self.store.list_queued(&INSPECT, prefix, after, &|words| holders(&self.store, words)).await
     }
 
     async fn force_release(&self, key: &LockKey, only: Option<u64>) -> Result<Holders> {
