@@ -37,12 +37,6 @@ async fn line_up(locks: &RedisReentrant, count: usize) -> (JoinSet<()>, Arc<Mute
     (waiting, order)
 }
 
-async fn all_served(mut waiting: JoinSet<()>) {
-    while let Some(ended) = waiting.join_next().await {
-        ended.unwrap();
-    }
-}
-
 #[test]
 async fn of_all_sessions_that_wait_for_a_key_one_asks_while_another_process_holds_it() -> Result<()> {
     let server = needs("redis-server", Server::start(&[]).await);
@@ -61,7 +55,7 @@ async fn of_all_sessions_that_wait_for_a_key_one_asks_while_another_process_hold
     assert!(asked <= of_one, "{asked} questions of {SESSIONS} sessions; one of them needs {of_one}");
     let before = server.scripts().await;
     assert_eq!(guard.release().await?, ReleaseOutcome::Released);
-    all_served(waiting).await;
+    waiting.join_all().await;
     let sent = server.scripts().await - before;
     println!("{sent} scripts served {SESSIONS} sessions");
     assert_eq!(*order.lock().unwrap(), (0..SESSIONS).collect::<Vec<_>>(), "served in the order in which they came");

@@ -28,9 +28,7 @@ async fn a_key_that_goes_round_costs_two_commands_an_acquisition_and_all_have_it
     }
     eventually("all have a place", async || places(&server).await == clients.len()).await;
     let _ = held.release().await?;
-    while let Some(warmed) = warm.join_next().await {
-        let _ = warmed.unwrap()?;
-    }
+    warm.join_all().await.into_iter().collect::<Result<Vec<_>>>()?;
 
     let before = server.scripts().await;
     let left = Arc::new(AtomicU64::new(CLIENTS * EACH));
@@ -46,10 +44,7 @@ async fn a_key_that_goes_round_costs_two_commands_an_acquisition_and_all_have_it
             Ok::<_, leasehold_redis_single::Error>(count)
         });
     }
-    let mut counts = Vec::new();
-    while let Some(ended) = tasks.join_next().await {
-        counts.push(ended.unwrap()?);
-    }
+    let counts = tasks.join_all().await.into_iter().collect::<Result<Vec<_>>>()?;
     let total: u64 = counts.iter().sum();
     let commands = server.scripts().await - before;
     assert!(commands * 10 <= total * 22, "{commands} commands for {total} acquisitions");
@@ -223,9 +218,7 @@ async fn a_server_that_is_silent_for_seconds_keeps_the_order_of_the_queue() -> R
         tokio::time::sleep(SILENCE).await;
         server.resume();
         drop(guard);
-        while let Some(served) = waiters.join_next().await {
-            served.unwrap()?;
-        }
+        waiters.join_all().await.into_iter().collect::<Result<()>>()?;
         assert_eq!(*order.lock().unwrap(), (0..LENGTH).collect::<Vec<_>>());
         eventually("nothing is left", async || server.ask(&["EXISTS", LOCK, LINE]).await.number() == 0).await;
     }

@@ -9,7 +9,7 @@ use futures::future::{JoinAll, join_all};
 use futures::poll;
 use leasehold_core::{ErrorKind, Result};
 use leasehold_redis::{ConnectionSettings, Notify, ScriptArguments, ScriptFunction, Source, Store, StoreOptions};
-use leasehold_testkit::redis::Server;
+use leasehold_testkit::redis::{Server, user};
 use leasehold_testkit::{eventually, needs, test};
 
 /// Adds to a number, for one lock.
@@ -110,8 +110,7 @@ async fn one_that_fails_in_the_server_fails_alone() {
 #[test]
 async fn a_key_that_is_denied_does_not_touch_the_others_of_its_batch() {
     let server = needs("redis-server", Server::start(&[]).await);
-    server.ask(&["ACL", "SETUSER", "app", "on", ">pw", "+@all", "&*", "~k*"]).await;
-    let store = open(server.url().replace("redis://", "redis://app:pw@"), MINUTE, true).await;
+    let store = open(user(&server, &["resetkeys", "~k*"]).await, MINUTE, true).await;
     server.pause();
     let all = begin(["k0", "k1", "k2", "denied", "k4"].map(|name| add(&store, name, None)).into_iter()).await;
     server.resume();

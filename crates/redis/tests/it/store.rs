@@ -10,7 +10,7 @@ use leasehold_core::{
 use leasehold_redis::{
     ConnectionSettings, Form, LOCK, Needs, Notify, Script, Source, Store, StoreOptions, examine, read_queued,
 };
-use leasehold_testkit::redis::{Recorder, Server};
+use leasehold_testkit::redis::{Recorder, Server, user};
 use leasehold_testkit::{eventually, needs, test};
 
 use crate::stores::{self, RELEASES};
@@ -161,17 +161,13 @@ async fn a_server_that_may_lose_locks_is_warned_of() {
     assert!(log.contains("is a replica that takes writes"), "{log}");
     assert_eq!(told, ["replica"]);
 
-    server.ask(&["ACL", "SETUSER", "app", "on", ">pw", "+@all", "-info", "~*", "&*"]).await;
-    let url = server.url().replace("redis://", "redis://app:pw@");
+    let url = user(&server, &["-info"]).await;
     assert_eq!(found(&url).await, ["settings", "privilege"]);
     let recorder = Recorder::start();
     let blind = ConnectionSettings { source: Some(Source::Url(url)), ..ConnectionSettings::default() };
     drop(Store::open(blind, RELEASES).await.unwrap());
-    assert!(
-        recorder.recorded().contains("whether the server evicts entries cannot be read"),
-        "{}",
-        recorder.recorded()
-    );
+    let log = recorder.recorded();
+    assert!(log.contains("whether the server evicts entries cannot be read"), "{log}");
 }
 
 #[test]

@@ -69,8 +69,8 @@ impl Scenario {
         scenario.note(holder.list("", None).await);
         taken.store(false, Ordering::Release);
         scenario.note(guard.release().await);
-        while let Some(ended) = waiting.join_next().await {
-            scenario.note(ended.expect("no panic"));
+        for released in waiting.join_all().await {
+            scenario.note(released);
         }
         drop(done);
         while let Some(number) = ended.recv().await {
