@@ -29,11 +29,13 @@ async fn a_depth_that_cannot_be_is_refused() {
 }
 
 #[test]
-async fn a_user_who_may_not_write_leaves_no_lock_behind() -> Result<()> {
+async fn what_a_user_may_not_do_is_named_and_leaves_no_lock_behind() -> Result<()> {
     let server = needs("redis-server", Server::start(&[]).await);
+    let connect = |url: String| async move { RedisReentrant::connect(&url).await.map(|locks| locks.session()) };
     let denied = ["-hmget", "-hlen", "-get", "-time", "-set", "-hset", "-pexpire"];
-    let connect = async |url: String| Ok(RedisReentrant::connect(&url).await?.session());
-    a_claim_that_is_refused_leaves_no_lock(&server, &denied, connect).await
+    a_claim_that_is_refused_leaves_no_lock(&server, &denied, connect).await?;
+    commands_are_taken_from_a_holder(&server, &[("-pexpire", "(PEXPIRE)"), ("-hmget", "(HMGET)")], connect).await?;
+    a_release_by_force_signals_nobody(&server, connect).await
 }
 
 #[test]
@@ -53,7 +55,7 @@ async fn a_further_level_that_the_server_refuses_is_not_counted() -> Result<()> 
 }
 
 #[test]
-async fn an_entry_of_another_type_is_named_and_left_alone() -> Result<()> {
+async fn what_is_not_ours_is_named_and_left_alone_and_a_grant_that_it_overwrites_is_lost() -> Result<()> {
     let server = needs("redis-server", Server::start(&[]).await);
     let session = RedisReentrant::connect(&server.url()).await?.session();
     let foreign = [
@@ -66,13 +68,7 @@ async fn an_entry_of_another_type_is_named_and_left_alone() -> Result<()> {
         &["HSET", LOCK, "owner", "x", "epoch", "9007199254740992"],
         &["SET", LOCK, "x"],
     ];
-    what_somebody_else_wrote_is_named_and_left_alone(&server, &session, &foreign).await
-}
-
-#[test]
-async fn a_grant_that_was_overwritten_with_another_type_is_lost_and_touches_no_other() -> Result<()> {
-    let server = needs("redis-server", Server::start(&[]).await);
-    let session = RedisReentrant::connect(&server.url()).await?.session();
+    what_somebody_else_wrote_is_named_and_left_alone(&server, &session, &foreign).await?;
     a_grant_that_was_overwritten_is_lost_and_touches_no_other(&server, &session).await
 }
 
@@ -101,20 +97,6 @@ async fn an_entry_that_never_expires_is_an_error_until_it_is_released_by_force()
     assert_eq!((freed.holders.len(), freed.holders[0].remaining), (1, None));
     assert!(ours.try_lock("k").await?.is_some());
     Ok(())
-}
-
-#[test]
-async fn a_permission_that_is_taken_from_a_holder_is_named_and_the_guard_is_lost_at_its_deadline() -> Result<()> {
-    let server = needs("redis-server", Server::start(&[]).await);
-    let taken = [("-pexpire", "(PEXPIRE)"), ("-hmget", "(HMGET)")];
-    commands_are_taken_from_a_holder(&server, &taken, async |url| Ok(RedisReentrant::connect(&url).await?.session()))
-        .await
-}
-
-#[test]
-async fn a_release_by_force_that_may_not_publish_says_so() -> Result<()> {
-    let server = needs("redis-server", Server::start(&[]).await);
-    a_release_by_force_signals_nobody(&server, async |url| Ok(RedisReentrant::connect(&url).await?.session())).await
 }
 
 #[test]

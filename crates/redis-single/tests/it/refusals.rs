@@ -23,18 +23,21 @@ async fn bad_settings_are_refused_before_anything_is_sent() {
 }
 
 #[test]
-async fn a_user_who_may_not_write_leaves_no_lock_behind() -> Result<()> {
+async fn what_a_user_may_not_do_is_named_and_leaves_no_lock_behind() -> Result<()> {
     let server = needs("redis-server", Server::start(&[]).await);
-    let denied = ["-set", "-mget", "-exists", "-time"];
-    a_claim_that_is_refused_leaves_no_lock(&server, &denied, async |url| RedisSingle::connect(&url).await).await
+    let connect = |url: String| async move { RedisSingle::connect(&url).await };
+    a_claim_that_is_refused_leaves_no_lock(&server, &["-set", "-mget", "-exists", "-time"], connect).await?;
+    commands_are_taken_from_a_holder(&server, &[("-pexpire", "(PEXPIRE)"), ("-get", "(GET)")], connect).await?;
+    a_release_by_force_signals_nobody(&server, connect).await
 }
 
 #[test]
-async fn an_entry_of_another_type_is_named_and_left_alone() -> Result<()> {
+async fn what_is_not_ours_is_named_and_left_alone_and_a_grant_that_it_overwrites_is_lost() -> Result<()> {
     let server = needs("redis-server", Server::start(&[]).await);
     let locks = RedisSingle::connect(&server.url()).await?;
     let foreign = [&["LPUSH", LOCK, "theirs"][..], &["LPUSH", FENCE, "theirs"], &["HSET", LOCK, "a", "b"]];
-    what_somebody_else_wrote_is_named_and_left_alone(&server, &locks, &foreign).await
+    what_somebody_else_wrote_is_named_and_left_alone(&server, &locks, &foreign).await?;
+    a_grant_that_was_overwritten_is_lost_and_touches_no_other(&server, &locks).await
 }
 
 #[test]
@@ -50,13 +53,6 @@ async fn a_hash_under_the_name_of_a_queue_that_is_not_one_is_left_alone() -> Res
     assert_eq!(server.ask(&["DUMP", LINE]).await, before);
     assert_eq!(server.ask(&["PTTL", LINE]).await.number(), -1);
     Ok(())
-}
-
-#[test]
-async fn a_grant_that_was_overwritten_with_another_type_is_lost_and_touches_no_other() -> Result<()> {
-    let server = needs("redis-server", Server::start(&[]).await);
-    let locks = RedisSingle::connect(&server.url()).await?;
-    a_grant_that_was_overwritten_is_lost_and_touches_no_other(&server, &locks).await
 }
 
 #[test]
@@ -97,19 +93,6 @@ async fn a_counter_that_cannot_count_is_an_error() -> Result<()> {
     let guard = locks.try_lock("k").await?.unwrap();
     assert_eq!(guard.fencing_token().unwrap().epoch(), 140_737_488_355_326);
     Ok(())
-}
-
-#[test]
-async fn a_permission_that_is_taken_from_a_holder_is_named_and_the_guard_is_lost_at_its_deadline() -> Result<()> {
-    let server = needs("redis-server", Server::start(&[]).await);
-    let taken = [("-pexpire", "(PEXPIRE)"), ("-get", "(GET)")];
-    commands_are_taken_from_a_holder(&server, &taken, async |url| RedisSingle::connect(&url).await).await
-}
-
-#[test]
-async fn a_release_by_force_that_may_not_publish_says_so() -> Result<()> {
-    let server = needs("redis-server", Server::start(&[]).await);
-    a_release_by_force_signals_nobody(&server, async |url| RedisSingle::connect(&url).await).await
 }
 
 #[test]

@@ -58,12 +58,7 @@ pub const MALFORMED: [&str; 48] = [
 ];
 
 impl FakeRedis {
-    /// Starts one that answers with these bytes whatever is asked about locks.
-    pub async fn malformed(answer: &'static str) -> Self {
-        Self::malformed_but(answer, |_| None).await
-    }
-
-    /// The same, but for what has another answer.
+    /// Starts one that answers with these bytes whatever is asked about locks, but for what has another answer.
     pub async fn malformed_but(
         answer: &'static str,
         other: impl Fn(&[&str]) -> Option<Vec<u8>> + Send + Sync + 'static,
@@ -83,7 +78,7 @@ pub async fn malformed_answers_are_rejected<B: Backend>(
 ) {
     let connect = &connect;
     join_all(answers.into_iter().map(|answer| async move {
-        let fake = FakeRedis::malformed(answer).await;
+        let fake = FakeRedis::malformed_but(answer, |_| None).await;
         rejects_malformed_answers(&connect(fake.url()).await.expect("a connection"), answer).await;
     }))
     .await;
