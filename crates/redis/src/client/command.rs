@@ -3,7 +3,6 @@ use fred::types::Value;
 use fred::types::config::Server;
 use leasehold_core::Error;
 
-/// A command, and the node or slot that it is for.
 #[derive(Clone, Debug)]
 pub(crate) struct Command {
     pub(crate) name: &'static str,
@@ -21,7 +20,6 @@ pub(crate) enum Target {
 /// Why there is no answer.
 #[derive(Debug)]
 pub(crate) enum SendError {
-    /// The command was not sent.
     NotSent(Error),
     /// It was sent, or may have been.
     Sent(DriverError),

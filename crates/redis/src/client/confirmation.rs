@@ -101,7 +101,7 @@ impl Connection {
     async fn wait_for_replicas(&self, node: Option<Server>, replicas: u32, within: Duration) -> Result<u64> {
         let words = [replicas.to_string(), within.as_millis().to_string()].map(Value::from).to_vec();
         let limit = within.saturating_add(self.command_timeout());
-        let answer = self.send("WAIT", words, Target::Node(node), limit).await?;
-        Ok(answer.as_u64().unwrap_or(0))
+        let answer = self.send("WAIT", words, Target::Node(node), limit).await;
+        answer.map(|count| count.as_u64().unwrap_or(0)).map_err(|failed| self.unanswered(failed))
     }
 }

@@ -175,33 +175,37 @@ impl Connection {
         arguments: Vec<Value>,
         target: Target,
         within: Duration,
-    ) -> Result<Value, CommandError> {
+    ) -> Result<Value, SendError> {
         if self.0.closed.load(Ordering::Acquire) {
-            return Err(CommandError::NotSent(Error::new(ErrorKind::Closed, "ask Redis")));
+            return Err(SendError::NotSent(Error::new(ErrorKind::Closed, "ask Redis")));
         }
-        self.0.home.as_ref().map_or(Ok(()), |home| home.check("ask Redis")).map_err(CommandError::NotSent)?;
+        self.0.home.as_ref().map_or(Ok(()), |home| home.check("ask Redis")).map_err(SendError::NotSent)?;
         let command = Command { name, arguments, target };
-        let answer = match &self.0.route {
+        match &self.0.route {
             Route::One(link) => link.send(command, within).await,
             Route::Sentinels(sentinels) => sentinels.send(command, within).await,
             Route::Cluster(cluster) => cluster.send(command, within).await,
-        };
-        answer.map_err(|failed| match failed {
-            SendError::NotSent(error) => CommandError::NotSent(error),
-            SendError::Sent(error) => CommandError::Sent(error, self.0.secrets.clone()),
-        })
+        }
     }
 
     /// Sends one command of words, and waits for its answer for at most the [`command_timeout`](Self::command_timeout).
     pub(crate) async fn ask(&self, name: &'static str, words: &[&str], target: Target) -> Result<Value> {
         let words = words.iter().map(|word| Value::from(*word)).collect();
-        Ok(self.send(name, words, target, self.command_timeout()).await?)
+        self.send(name, words, target, self.command_timeout()).await.map_err(|failed| self.unanswered(failed))
     }
 
     /// The text under a name, if there is one.
     pub(crate) async fn get(&self, name: &str) -> Result<Option<String>> {
         let value = self.ask("GET", &[name], Target::Slot(redis_keyslot(name.as_bytes()))).await?;
         Ok(Some(value).filter(|value| !value.is_null()).map(|value| text(&value).to_owned()))
+    }
+
+    /// The error of a command without an answer.
+    pub(crate) fn unanswered(&self, failed: SendError) -> Error {
+        match failed {
+            SendError::NotSent(error) => error,
+            SendError::Sent(error) => self.failed(&error),
+        }
     }
 
     /// The error of a command, for the engine, which adds operation, backend and key.
@@ -259,23 +263,6 @@ impl PubSubRoute {
         match self.replaced_by {
             Some(mut replaced_by) => drop(replaced_by.changed().await),
             None => std::future::pending().await,
-        }
-    }
-}
-
-/// Why there is no answer.
-pub(crate) enum CommandError {
-    /// The command was not sent.
-    NotSent(Error),
-    /// It was sent, or may have been: the driver's error, and the secrets to keep out of its text.
-    Sent(DriverError, Secrets),
-}
-
-impl From<CommandError> for Error {
-    fn from(failed: CommandError) -> Self {
-        match failed {
-            CommandError::NotSent(error) => error,
-            CommandError::Sent(error, secrets) => error::failed(&error, &secrets),
         }
     }
 }

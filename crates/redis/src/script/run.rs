@@ -4,8 +4,8 @@ use fred::types::Value;
 use fred::util::redis_keyslot;
 use leasehold_core::Result;
 
-use crate::client::command::Target;
-use crate::client::connection::{CommandError, Connection};
+use crate::client::command::{SendError, Target};
+use crate::client::connection::Connection;
 use crate::script::arguments::ScriptArguments;
 use crate::script::reply::Reply;
 use crate::script::source::{Script, ScriptText};
@@ -32,13 +32,14 @@ impl Connection {
         let keys = Value::from(keys.to_string());
         let arguments = |script| [script, keys.clone()].into_iter().chain(arguments.iter().cloned()).collect();
         let known = self.send("EVALSHA", arguments(Value::String(script.sha.clone())), slot.clone(), limit).await;
-        match known {
-            Err(CommandError::Sent(error, _)) if error.details().starts_with("NOSCRIPT") => {
+        let answer = match known {
+            Err(SendError::Sent(error)) if error.details().starts_with("NOSCRIPT") => {
                 let source = arguments(Value::from(&*script.source));
-                Ok(Reply(Box::pin(self.send("EVAL", source, slot, limit)).await?))
+                Box::pin(self.send("EVAL", source, slot, limit)).await
             }
-            answer => Ok(Reply(answer?)),
-        }
+            known => known,
+        };
+        answer.map(Reply).map_err(|failed| self.unanswered(failed))
     }
 
     /// How many locks one script may touch: in a Cluster one, because two are hardly ever in the same slot, and while a
