@@ -3,10 +3,9 @@ use leasehold_testkit::redis::{Answer, Server};
 use leasehold_testkit::{a_runtime_that_rests_stalls_nobody, eventually, needs, test};
 use tokio::task::JoinSet;
 
-use crate::bench::{Nodes, acquire, cycle, fence, lock, once};
+use crate::bench::{Nodes, TASKS, acquire, cycle, cycle_many, fence, lock, once};
 use crate::tokens::{COMMANDS, FLEET, NODE};
 
-const TASKS: usize = 64;
 const CYCLES: usize = 50;
 
 /// How many commands a node was sent, or called in scripts.
@@ -22,18 +21,7 @@ async fn calls(node: &Server) -> u64 {
 async fn a_cycle_of_many_costs_a_node_few_calls() {
     let nodes = needs("redis-server", Nodes::start(5).await);
     let locks = nodes.redlock().await;
-    let all_cycle = async || {
-        let mut cycling = JoinSet::new();
-        for task in 0..TASKS {
-            let locks = locks.clone();
-            cycling.spawn(async move {
-                for _ in 0..CYCLES {
-                    cycle(&locks, &format!("{task}")).await;
-                }
-            });
-        }
-        cycling.join_all().await;
-    };
+    let all_cycle = || cycle_many(&locks, CYCLES, |task, _| task.to_string());
     // The first claim of a key looks what is in the place of its counter.
     all_cycle().await;
     let before = calls(&nodes.0[0]).await;

@@ -5,6 +5,7 @@ use leasehold_redlock::{
 };
 use leasehold_testkit::Proxy;
 use leasehold_testkit::redis::Server;
+use tokio::task::JoinSet;
 
 /// Far more than anything takes that does not hang.
 pub(crate) const AMPLE: Duration = Duration::from_secs(60);
@@ -82,6 +83,23 @@ pub(crate) async fn cycle(locks: &Redlock, key: &str) -> u64 {
     let token = token(&guard);
     guard.release().await.unwrap();
     token
+}
+
+/// How many tasks cycle at a time.
+pub(crate) const TASKS: usize = 64;
+
+/// Has each task take and release so many locks, one after the other: those that this names for the task.
+pub(crate) async fn cycle_many(locks: &Redlock, cycles: usize, key: fn(usize, usize) -> String) {
+    let mut cycling = JoinSet::new();
+    for task in 0..TASKS {
+        let locks = locks.clone();
+        cycling.spawn(async move {
+            for number in 0..cycles {
+                cycle(&locks, &key(task, number)).await;
+            }
+        });
+    }
+    cycling.join_all().await;
 }
 
 pub(crate) async fn conditions(locks: &Redlock) -> Vec<NodeCondition> {

@@ -10,7 +10,7 @@ use leasehold_testkit::{eventually, needs, test};
 use tokio::task::JoinSet;
 use tokio::time::sleep;
 
-use crate::bench::{Nodes, acquire, cycle, lock, once, take};
+use crate::bench::{Nodes, acquire, cycle_many, lock, once, take};
 
 #[test]
 async fn a_split_vote_is_given_back_at_once() {
@@ -74,27 +74,13 @@ async fn contenders_do_not_wait_for_silent_nodes() {
     eventually("all nodes are free", async || nodes.having("k").await == 0).await;
 }
 
-/// Takes and releases thousands of locks.
-async fn cycle_many(locks: &Redlock) {
-    let mut cycling = JoinSet::new();
-    for task in 0..64 {
-        let locks = locks.clone();
-        cycling.spawn(async move {
-            for lock in 0..100 {
-                cycle(&locks, &format!("{task}/{lock}")).await;
-            }
-        });
-    }
-    cycling.join_all().await;
-}
-
 #[test(multi_thread)]
 async fn a_released_lock_is_free_where_anybody_answers_however_many_wait_for_a_silent_node() {
     let nodes = needs("redis-server", Nodes::start(5).await);
     // So that all of them wait for it at the same time.
     let locks = nodes.builder().node_limit(Duration::from_secs(10)).connect().await.unwrap();
     nodes.0[0].pause();
-    cycle_many(&locks).await;
+    cycle_many(&locks, 100, |task, number| format!("{task}/{number}")).await;
     for node in &nodes.0[1..] {
         let count = ["EVAL", "return #redis.call('KEYS', '{leasehold:*}:lock')", "0"];
         eventually("no lock is left", async || node.ask(&count).await.number() == 0).await;
