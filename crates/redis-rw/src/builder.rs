@@ -8,7 +8,7 @@ use crate::store::{LOCK, Store};
 
 /// Settings for connecting a [`RedisRw`]. [`RedisRw::builder`] creates one. Nothing is checked or sent before
 /// [`connect`](Self::connect).
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 #[must_use]
 pub struct RedisRwBuilder {
     connection: ConnectionSettings,
@@ -64,12 +64,6 @@ impl RedisRwBuilder {
         // `WAIT` counts what this connection wrote, and a grant from the queue was written by another: it is asked for once more.
         let trusted = !self.verify_grants && self.connection.replicas.0 == 0;
         StoreOptions { functions: &FUNCTIONS, notifications: Notify::Grants { part: LOCK, trusted } }
-    }
-}
-
-impl Default for RedisRwBuilder {
-    fn default() -> Self {
-        Self { connection: ConnectionSettings::default(), verify_grants: false, local_handoff: LocalHandoff::new() }
     }
 }
 

@@ -240,7 +240,14 @@ impl Store {
         prefix: &'a str,
         after: Option<&'a Cursor>,
     ) -> BoxFuture<'a, Result<(Vec<LockKey>, Option<Cursor>)>> {
-        Box::pin(self.0.connection.keys(&self.0.namespace, part, prefix, after))
+        Box::pin(async move {
+            let Inner { connection, namespace, .. } = &*self.0;
+            let (found, next) = connection.scan(&namespace.pattern(prefix, part), after).await?;
+            let mut keys: Vec<LockKey> = found.iter().filter_map(|name| namespace.key(name, part)).collect();
+            keys.sort_unstable();
+            keys.dedup();
+            Ok((keys, next))
+        })
     }
 
     /// The text under a name, if there is one.

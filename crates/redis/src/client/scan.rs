@@ -1,28 +1,12 @@
 use fred::types::Value;
 use fred::types::config::Server;
-use leasehold_core::{Cursor, Error, ErrorKind, LockKey, Result};
+use leasehold_core::{Cursor, Error, ErrorKind, Result};
 
 use crate::client::command::Target;
 use crate::client::connection::Connection;
 use crate::client::value::utf8;
-use crate::keyspace::names::Namespace;
 
 impl Connection {
-    /// See [`Store::keys`](crate::Store::keys).
-    pub(crate) async fn keys(
-        &self,
-        namespace: &Namespace,
-        part: &str,
-        prefix: &str,
-        after: Option<&Cursor>,
-    ) -> Result<(Vec<LockKey>, Option<Cursor>)> {
-        let (found, next) = self.scan(&namespace.pattern(prefix, part), after).await?;
-        let mut keys: Vec<LockKey> = found.iter().filter_map(|name| namespace.key(name, part)).collect();
-        keys.sort_unstable();
-        keys.dedup();
-        Ok((keys, next))
-    }
-
     /// Some names that match, and where to go on; `None` after the last.
     ///
     /// A name that exists all along comes at least once. In a Cluster one primary is asked after the other.
