@@ -235,7 +235,10 @@ fn first_host(url: &Url, topology: Topology) -> Result<Server> {
         Some(Host::Ipv6(address)) => address.to_string(),
         _ => return Err(invalid("there is no host in the URL")),
     };
-    Ok(Server::new(host, port(url.port().unwrap_or(topology.default_port()))?))
+    match url.port().unwrap_or(topology.default_port()) {
+        0 => Err(invalid("port 0 is nobody's")),
+        port => Ok(Server::new(host, port)),
+    }
 }
 
 fn node(text: &str, topology: Topology) -> Result<Server> {
@@ -243,10 +246,6 @@ fn node(text: &str, topology: Topology) -> Result<Server> {
         matches!(url.path(), "" | "/") && url.query().is_none() && url.username().is_empty() && url.password().is_none()
     });
     first_host(&url.ok_or_else(|| invalid("a `node` in the URL is not host:port"))?, topology)
-}
-
-fn port(port: u16) -> Result<u16> {
-    if port == 0 { Err(invalid("port 0 is nobody's")) } else { Ok(port) }
 }
 
 fn database(url: &Url, topology: Topology) -> Result<Option<u8>> {

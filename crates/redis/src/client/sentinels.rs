@@ -51,7 +51,7 @@ struct State {
 impl Sentinels {
     /// Asks all Sentinels, and connects to whom they name.
     pub(crate) async fn open(config: &Config, shown: String, command_timeout: Duration) -> Result<Self, DriverError> {
-        let (sentinels, Some(service)) = (configs(config), service(config)) else {
+        let Some((sentinels, service)) = named_in(config) else {
             return Err(DriverError::new(DriverKind::Config, "There are no Sentinels."));
         };
         let state = Arc::new(State {
@@ -303,24 +303,16 @@ impl State {
     }
 }
 
-/// The name under which Sentinels know the primary. `None`: there are no Sentinels.
-pub(crate) fn service(config: &Config) -> Option<&str> {
-    match &config.server {
-        ServerConfig::Sentinel { service_name, .. } => Some(service_name),
-        _ => None,
-    }
-}
-
-/// How to connect to each of the Sentinels.
-pub(crate) fn configs(config: &Config) -> Vec<Config> {
-    let ServerConfig::Sentinel { hosts, username, password, .. } = &config.server else { return Vec::new() };
+/// How to connect to each of the Sentinels, and the name under which they know the primary. `None`: there are no Sentinels.
+pub(crate) fn named_in(config: &Config) -> Option<(Vec<Config>, &str)> {
+    let ServerConfig::Sentinel { hosts, service_name, username, password } = &config.server else { return None };
     let of_one = |host: &Server| {
         let mut config = for_server(host.clone(), config);
         (config.username, config.password) = (username.clone(), password.clone());
         (config.database, config.version) = (None, RespVersion::RESP3);
         config
     };
-    hosts.iter().map(of_one).collect()
+    Some((hosts.iter().map(of_one).collect(), service_name.as_str()))
 }
 
 fn custom(name: &'static str) -> CustomCommand {

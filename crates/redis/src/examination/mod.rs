@@ -64,14 +64,11 @@ pub fn identify(url: &str) -> BoxFuture<'_, Result<Identity>> {
         let time = connection.ask("TIME", &[], Target::Node(None)).await;
         let received = ours.now();
         connection.close().await;
-        let micros = match &time? {
-            Value::Array(parts) => match &parts[..] {
-                [seconds, micros] => {
-                    let read = |value: &Value| text(value).parse::<u64>().ok();
-                    read(seconds).zip(read(micros)).and_then(|(s, us)| s.checked_mul(1_000_000)?.checked_add(us))
-                }
-                _ => None,
-            },
+        let micros = match time?.into_array()[..] {
+            [ref seconds, ref micros] => {
+                let read = |value: &Value| text(value).parse::<u64>().ok();
+                read(seconds).zip(read(micros)).and_then(|(s, us)| s.checked_mul(1_000_000)?.checked_add(us))
+            }
             _ => None,
         };
         let odd = || Error::new(ErrorKind::Backend, "ask Redis").detail("TIME gave no time");

@@ -7,16 +7,16 @@ use crate::client::command::{Command, SendError, Target};
 use crate::client::driver::DEFAULT_COMMAND_TIMEOUT;
 use crate::client::endpoint::Endpoint;
 use crate::client::link::Link;
-use crate::client::sentinels::{configs, service};
+use crate::client::sentinels::named_in;
 use crate::client::{error, secrets};
 
 /// How many Sentinels watch, as the first one says that answers. `None` where there are none.
 pub(super) async fn examine(endpoint: &Endpoint) -> Option<Finding> {
     let config = endpoint.config();
-    let service = service(config)?;
+    let (configs, service) = named_in(config)?;
     let hidden = secrets::of(config);
     let mut why = String::new();
-    for config in configs(config) {
+    for config in configs {
         let command =
             Command { name: "SENTINEL", arguments: vec!["MASTER".into(), service.into()], target: Target::Node(None) };
         let answer = match Link::open(config, endpoint.to_string(), DEFAULT_COMMAND_TIMEOUT).await {
