@@ -1,7 +1,7 @@
 use std::sync::{Arc, Mutex, PoisonError};
 
 use futures::future::join_all;
-use leasehold_core::{Capabilities, Engine, Result, WeakEngine};
+use leasehold_core::{Backed, Capabilities, Engine, Result, WeakEngine};
 
 use crate::backend::SessionBackend;
 use crate::session::{Session, checked_id, random_id};
@@ -65,7 +65,7 @@ impl RedisReentrant {
             let left = sessions.len();
             sessions.reserve(left.max(8));
         }
-        sessions.push(session.downgrade());
+        sessions.push(session.engine().downgrade());
         session
     }
 }

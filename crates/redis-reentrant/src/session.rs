@@ -1,6 +1,6 @@
 use std::sync::Arc;
 
-use leasehold_core::{Backed, Engine, EngineOptions, Error, ErrorKind, OwnerId, Result, WeakEngine};
+use leasehold_core::{Backed, Engine, EngineOptions, Error, ErrorKind, OwnerId, Result};
 
 use crate::backend::{NAME, SessionBackend};
 use crate::store::Store;
@@ -37,10 +37,6 @@ impl Session {
     /// Dropping the future leaves the session closed, and some keys to be freed by their lease.
     pub async fn close(&self) {
         self.engine.close().await;
-    }
-
-    pub(crate) fn downgrade(&self) -> WeakEngine<SessionBackend> {
-        self.engine.downgrade()
     }
 }
 

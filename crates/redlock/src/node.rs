@@ -3,7 +3,6 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{PoisonError, RwLock};
 use std::time::Duration;
 
-use leasehold_core::clock::Moment;
 use leasehold_core::{Clock, Cursor, Error, ErrorKind, GrantRef, LeaseStatus, LockKey, OwnerId, Result};
 use leasehold_redis::{
     CHANNEL, ConnectionSettings, Endpoint, FORCE_RELEASE, INSPECT, KeyNames, Namespace, Notify, PROLONG, REWRITE,
@@ -59,7 +58,7 @@ pub(crate) struct Node {
     has_vote: Key,
     /// Our own clock.
     clock: Clock,
-    its_clock: NodeClock,
+    pub(crate) its_clock: NodeClock,
     /// For the batches that it has not answered.
     room: Semaphore,
 }
@@ -365,11 +364,6 @@ impl Node {
         let marker = marker(peer, &reply.words())?;
         self.its_clock.note(marker.clock, sent_at, self.clock.now());
         Ok(marker)
-    }
-
-    /// What the clock of the node shows, if it ever told.
-    pub(crate) fn clock_at(&self, now: Moment) -> Option<u64> {
-        self.its_clock.at(now)
     }
 
     /// Loads the scripts whose order matters into the server.

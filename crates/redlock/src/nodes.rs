@@ -40,7 +40,7 @@ impl Nodes {
     /// The number to propose to the nodes of which answers may be expected within `limit`; 0 if too few clocks are known.
     pub(crate) fn proposal(&self, limit: Duration, now: Moment) -> u64 {
         let expected = self.0.iter().filter(|node| node.is_expected_within(limit));
-        proposal(self.0.len(), expected.filter_map(|node| node.clock_at(now))).unwrap_or_default()
+        proposal(self.0.len(), expected.filter_map(|node| node.its_clock.at(now))).unwrap_or_default()
     }
 
     /// The nodes of which answers may be expected within `limit`.

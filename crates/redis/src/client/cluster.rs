@@ -138,7 +138,9 @@ impl Cluster {
             };
             hops += 1;
             if clock.now().since(begun) > within / 2 {
-                return Err(on_the_way());
+                // Nobody carried it out. Without the words of the nodes, which may say anything.
+                let on_the_way = DriverError::new(DriverKind::Routing, "The slot is on the way to another node.");
+                return Err(SendError::Sent(on_the_way));
             }
             match redirection {
                 Redirection::Moved(server) => self.state.moved(slot, &server),
@@ -163,11 +165,6 @@ impl Cluster {
             self.state.probes.notify_one();
         }
     }
-}
-
-/// Nobody carried it out. Without the words of the nodes, which may say anything.
-fn on_the_way() -> SendError {
-    SendError::Sent(DriverError::new(DriverKind::Routing, "The slot is on the way to another node."))
 }
 
 /// Asks who serves what, when there is a reason to and from time to time.
@@ -219,7 +216,8 @@ impl State {
         const WITHIN: Duration = Duration::from_secs(1);
         let mut second_best = None;
         for node in self.connected() {
-            let whole = node.sees_all(WITHIN).await;
+            let info = node.ask("INFO", WITHIN).await;
+            let whole = info.is_ok_and(|info| info.as_str().is_some_and(|info| info.contains("cluster_state:ok")));
             let Ok(slots) = node.slots(WITHIN).await else { continue };
             if whole {
                 return self.learn(slots);
@@ -328,11 +326,6 @@ impl Node {
             return Err(DriverError::new(DriverKind::Cluster, "The node knows of nobody who serves slots."));
         }
         Ok(slots)
-    }
-
-    async fn sees_all(&self, within: Duration) -> bool {
-        let info = self.ask("INFO", within).await;
-        info.is_ok_and(|info| info.as_str().is_some_and(|info| info.contains("cluster_state:ok")))
     }
 
     async fn ask(&self, what: &'static str, within: Duration) -> Result<Value, DriverError> {
