@@ -51,16 +51,11 @@ pub(crate) async fn list(store: &Store, prefix: &str, after: Option<&Cursor>) ->
 
 /// Those of these keys that are held and were not on an earlier page.
 async fn held_keys(store: &Store, position: &ListPosition, keys: &[LockKey]) -> Result<Vec<Holders>> {
-    let mut held = Vec::new();
-    for (view, key) in views(store, keys).await.into_iter().zip(keys) {
-        if view.entries.iter().any(|(index, entry)| position.has_listed(*index, entry)) {
-            continue;
-        }
-        let holders = holders(store, key, view.without_foreign(), "list")?;
-        if !holders.holders.is_empty() {
-            held.push(holders);
-        }
-    }
+    let is_new = |(view, _): &(View, _)| !view.entries.iter().any(|(index, entry)| position.has_listed(*index, entry));
+    let views = views(store, keys).await.into_iter().zip(keys).filter(is_new);
+    let held = views.map(|(view, key)| holders(store, key, view.without_foreign(), "list"));
+    let mut held = held.collect::<Result<Vec<_>>>()?;
+    held.retain(|holders| !holders.holders.is_empty());
     Ok(held)
 }
 

@@ -196,10 +196,8 @@ async fn longest_lease(node: &Node) -> Result<Duration, Failure> {
                 longest = longest.max(left.ok_or_else(|| node.failure_of(key, "endless", None))?);
             }
         }
-        match next {
-            Some(cursor) => after = Some(cursor),
-            None => return Ok(longest),
-        }
+        let Some(cursor) = next else { return Ok(longest) };
+        after = Some(cursor);
     }
 }
 
@@ -214,9 +212,7 @@ async fn copy_counters(from: &Node, healing: &[Healing<'_>]) -> Result<(), Failu
                 healed.node.raise_counters(&counters).await?;
             }
         }
-        match next {
-            Some(cursor) => after = Some(cursor),
-            None => return Ok(()),
-        }
+        let Some(cursor) = next else { return Ok(()) };
+        after = Some(cursor);
     }
 }

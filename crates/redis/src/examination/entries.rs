@@ -83,10 +83,8 @@ async fn look(connection: &Connection, pattern: &str, form: Form) -> Result<(usi
                 }
             }
         }
-        match next {
-            Some(next) => after = Some(next),
-            None => break,
-        }
+        let Some(next) = next else { break };
+        after = Some(next);
     }
     Ok((looked, foreign))
 }
