@@ -22,14 +22,14 @@ async fn a_grant_from_the_queue_counts_when_replicas_have_it() -> Result<()> {
     let waiting = tokio::spawn(async move { there.acquire_read(&key, &patiently()).await });
     let has_a_place = async || set.primary.ask(&["EXISTS", "{leasehold:k}:queue"]).await.number() == 1;
     eventually("the reader has a place", has_a_place).await;
-    set.replica.pause();
+    set.replicas[0].pause();
     let waits = set.primary.calls("wait").await;
     // Given to the reader in the primary alone.
     let _ = written.release().await?;
     let asked_twice = async || set.primary.calls("wait").await >= waits + 2;
     eventually("the replica is asked, and asked again", asked_twice).await;
     assert!(!waiting.is_finished(), "a grant that no replica has");
-    set.replica.resume();
+    set.replicas[0].resume();
     assert!(waiting.await.unwrap()?.is_some());
     Ok(())
 }

@@ -6,7 +6,7 @@ use std::time::Duration;
 use leasehold_redis_single::{
     Admin, ErrorKind, LockKey, LockOptions, LockerExt, LossReason, RedisSingle, ReleaseOutcome, Result,
 };
-use leasehold_testkit::redis::{Cluster, Layout, LeastUser, Sentinels, Server};
+use leasehold_testkit::redis::{Cluster, LeastUser, Sentinels, Server};
 use leasehold_testkit::{needs, test};
 use tokio::time::timeout;
 
@@ -65,7 +65,7 @@ async fn the_successor_of_a_primary_that_died_or_hangs_is_found_and_no_token_rep
         }
         let after = timeout(MINUTE, locks.lock("other")).await.expect("the new primary is found")?;
         assert!(after.fencing_token() > token);
-        assert_eq!(set.replica.ask(&["EXISTS", "{leasehold:other}:lock"]).await.number(), 1);
+        assert_eq!(set.replicas[0].ask(&["EXISTS", "{leasehold:other}:lock"]).await.number(), 1);
         // What was replicated is held on.
         held.renew().await?;
         assert_eq!(held.release().await?, ReleaseOutcome::Released);
@@ -86,10 +86,10 @@ async fn a_grant_that_too_few_replicas_confirm_is_given_back() -> Result<()> {
     assert_eq!(error.kind(), ErrorKind::Unavailable);
     assert!(error.to_string().contains("1 of 2 replicas"), "{error}");
     assert!(one.try_lock("k").await?.is_some(), "the grant was given back");
-    set.replica.pause();
+    set.replicas[0].pause();
     let error = one.try_lock("other").await.unwrap_err();
     assert!(error.to_string().contains("0 of 1 replicas"), "{error}");
-    set.replica.resume();
+    set.replicas[0].resume();
     assert!(one.lock_for("other", MINUTE).await.is_ok());
     Ok(())
 }
@@ -97,8 +97,7 @@ async fn a_grant_that_too_few_replicas_confirm_is_given_back() -> Result<()> {
 #[test(deep)]
 async fn nobody_holds_beside_a_holder_who_is_cut_off_together_with_the_primary() -> Result<()> {
     let wants = ["--min-replicas-to-write", "1", "--min-replicas-max-lag", "2"];
-    let layout = Layout { primary: &wants, replicas: &wants, count: 2, can_be_cut: true, ..Layout::default() };
-    let set = needs("redis-server", Sentinels::start_as(layout).await);
+    let set = needs("redis-server", Sentinels::start_that_can_be_cut_off(&wants).await);
     // As the README advises.
     let safe = |url| RedisSingle::builder().url(url).confirm_replicas(1, Duration::from_millis(300)).connect();
     let (inside, outside) = (safe(set.primary.url()).await?, safe(set.url()).await?);

@@ -28,7 +28,7 @@ impl LeastUser {
 
     /// The commands, each with its `+`.
     pub fn commands(&self) -> impl Iterator<Item = &str> {
-        self.rules.iter().map(String::as_str).filter(|rule| rule.starts_with('+'))
+        self.rules().filter(|rule| rule.starts_with('+'))
     }
 
     /// The rules, as `ACL SETUSER` takes them.
@@ -37,7 +37,7 @@ impl LeastUser {
     }
 
     /// Whether the README says what goes on without this command.
-    pub fn can_do_without(&self, command: &str) -> bool {
+    pub(super) fn can_do_without(&self, command: &str) -> bool {
         self.spare.iter().any(|spare| spare == command)
     }
 
@@ -69,7 +69,7 @@ impl LeastUser {
 
     /// Makes it on a server, but for some of its commands. How to connect as it.
     pub async fn make(&self, server: &Server, without: &[&str]) -> String {
-        let rules = self.rules.iter().map(String::as_str).filter(|rule| !without.contains(rule));
+        let rules = self.rules().filter(|rule| !without.contains(rule));
         let words: Vec<&str> = ["ACL", "SETUSER", "app", "reset", "on", ">pw"].into_iter().chain(rules).collect();
         assert_eq!(server.ask(&words).await, Answer::Text("OK".into()), "{words:?}");
         server.url().replace("redis://", "redis://app:pw@")

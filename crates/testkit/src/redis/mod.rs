@@ -25,6 +25,6 @@ pub use self::refusals::{
 };
 pub use self::rig::{Borrow, Servers};
 pub use self::scenario::Scenario;
-pub use self::sentinels::{Layout, Sentinels};
+pub use self::sentinels::Sentinels;
 pub use self::server::{Server, ask};
 pub use crate::launch::resp::Answer;

@@ -26,20 +26,16 @@ impl Server {
     ///
     /// `None`: `redis-server` is not installed.
     pub async fn start(arguments: &[&str]) -> Option<Self> {
-        Self::start_with(Settings::arguments(arguments)).await
-    }
-
-    /// Starts a server as [`start`](Self::start) does, with environment variables too.
-    pub async fn start_with(settings: Settings) -> Option<Self> {
-        blocking(move || Self::start_blocking_with(&settings)).await
+        let settings = Settings::arguments(arguments);
+        blocking(move || Self::launch(&settings)).await
     }
 
     /// Starts a server as [`start`](Self::start) does, for a test without a runtime.
     pub fn start_blocking(arguments: &[&str]) -> Option<Self> {
-        Self::start_blocking_with(&Settings::arguments(arguments))
+        Self::launch(&Settings::arguments(arguments))
     }
 
-    fn start_blocking_with(settings: &Settings) -> Option<Self> {
+    fn launch(settings: &Settings) -> Option<Self> {
         let server = Self::all(|folder| Ok(vec![launcher::start(folder, settings)?]))?.pop()?;
         let mut arguments = settings.arguments.iter().skip_while(|argument| *argument != "--requirepass");
         Some(Self { password: arguments.nth(1).cloned(), ..server })
