@@ -24,7 +24,7 @@ pub(crate) static FUNCTIONS: [&ScriptFunction; 2] = [&acquire::TRY_ACQUIRE, &rel
 /// The owner in the store is the session; the owner id of a claim names one level of the session.
 pub struct SessionBackend {
     store: Arc<Store>,
-    id: Arc<str>,
+    pub(crate) id: Arc<str>,
     session: SessionId,
 }
 
@@ -91,11 +91,6 @@ impl SessionBackend {
             .without(Capability::WriterIntent, "there are no readers to hold back")
             .without(Capability::Queue, "a level granted to a waiter that died would live as long as its session")
             .without(Capability::Detach, "a level belongs to its session; open a session with the same id instead")
-    }
-
-    /// The id of the session, in full.
-    pub(crate) fn id(&self) -> &str {
-        &self.id
     }
 }
 

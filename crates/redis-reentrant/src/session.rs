@@ -27,7 +27,7 @@ impl Session {
 
     /// The id of the session. Everybody who knows it can act as this owner.
     pub fn id(&self) -> &str {
-        self.engine.backend().id()
+        &self.engine.backend().id
     }
 
     /// Closes the session: its guards are lost with the reason [`Shutdown`](leasehold_core::LossReason::Shutdown), and their

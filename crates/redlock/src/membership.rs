@@ -45,7 +45,7 @@ fn needs_a_majority(nodes: &Nodes) -> Result<()> {
     let failures: Vec<_> =
         nodes.all().iter().enumerate().filter_map(|(index, node)| Some((index, node.peer().err()?))).collect();
     for (index, failure) in &failures {
-        let node = nodes.all()[*index].name();
+        let node = &nodes.all()[*index].name;
         tracing::warn!(node, why = %failure.condition, "a node of the quorum does not take part");
     }
     let joined = nodes.all().len() - failures.len();
@@ -90,7 +90,7 @@ async fn admit(nodes: &Nodes, index: usize) -> Result<(), Failure> {
     if let Some(peer) = peers[index].take() {
         Node::load_scripts(&peer).await?;
         node.join(peer, markers[index].clone());
-        tracing::info!(node = node.name(), "a node of the quorum takes part again");
+        tracing::info!(node = node.name, "a node of the quorum takes part again");
     }
     Ok(())
 }
@@ -100,7 +100,7 @@ fn refuse_same_server(nodes: &Nodes, index: usize, markers: &[Option<Marker>]) -
     let known = nodes.all().iter().zip(markers).map(|(node, marker)| marker.clone().or_else(|| node.marker()));
     match same_server(&known.collect::<Vec<_>>()) {
         Some((one, other)) if one == index || other == index => {
-            let other = nodes.all()[one + other - index].name().to_owned();
+            let other = nodes.all()[one + other - index].name.clone();
             Err(Failure::of(NodeCondition::SameServer(other)))
         }
         _ => Ok(()),
@@ -175,7 +175,7 @@ pub(crate) async fn markers(nodes: &Nodes) -> Vec<Result<Marker, Failure>> {
 }
 
 fn one_server_twice(nodes: &Nodes, one: usize, other: usize) -> Error {
-    let (one, other) = (nodes.all()[one].name(), nodes.all()[other].name());
+    let (one, other) = (&nodes.all()[one].name, &nodes.all()[other].name);
     Error::new(ErrorKind::InvalidOptions, "connect").detail(format!(
         "{one} and {other} are the same server, or one has a copy of the other's data: their votes are one vote"
     ))

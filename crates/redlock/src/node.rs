@@ -45,7 +45,8 @@ static CLOCK: Script = Script::new(&[include_str!("lua/clock.lua")]);
 /// One of the servers. Each request to it is one script.
 pub(crate) struct Node {
     endpoint: Endpoint,
-    name: String,
+    /// The address, without credentials.
+    pub(crate) name: String,
     namespace: Namespace,
     settings: ConnectionSettings,
     fence_retention: Duration,
@@ -124,11 +125,6 @@ impl Node {
             its_clock: NodeClock::new(),
             room: Semaphore::new(BATCHES_IN_FLIGHT),
         }
-    }
-
-    /// The address, without credentials.
-    pub(crate) fn name(&self) -> &str {
-        &self.name
     }
 
     /// Opens a connection; the node uses it from [`join`](Self::join) on.
@@ -413,12 +409,9 @@ impl Node {
             return;
         }
         if is_reset {
-            tracing::warn!(
-                node = self.name(),
-                "a node of the quorum has no data, and has no vote until it is repaired"
-            );
+            tracing::warn!(node = self.name, "a node of the quorum has no data, and has no vote until it is repaired");
         } else {
-            tracing::info!(node = self.name(), "a node of the quorum that had no data has a vote again");
+            tracing::info!(node = self.name, "a node of the quorum that had no data has a vote again");
         }
         self.tell_vote();
     }

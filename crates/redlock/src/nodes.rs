@@ -77,7 +77,7 @@ impl Nodes {
     /// The error for an operation to which only `answered` nodes gave an answer that counts.
     pub(crate) fn quorum_not_reached(&self, answered: usize, mut failures: Vec<(usize, Failure)>) -> QuorumNotReached {
         failures.sort_by_key(|(index, _)| *index);
-        let state = |(index, failure): (usize, Failure)| NodeState::new(self.0[index].name(), failure.condition);
+        let state = |(index, failure): (usize, Failure)| NodeState::new(&self.0[index].name, failure.condition);
         QuorumNotReached {
             answered,
             needed: self.majority(),

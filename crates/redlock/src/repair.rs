@@ -30,7 +30,7 @@ pub(crate) async fn node_states(nodes: &Nodes) -> Vec<NodeState> {
             Ok(_) => NodeCondition::Reset,
             Err(failure) => failure.condition,
         };
-        NodeState::new(nodes.all()[index].name(), condition)
+        NodeState::new(&nodes.all()[index].name, condition)
     };
     markers.into_iter().enumerate().map(state).collect()
 }
@@ -146,7 +146,7 @@ async fn refill(nodes: &Nodes, clock: &Clock, healing: &[Healing<'_>], serving: 
         if marker.phase != Phase::Up {
             return Err(Failure::of(NodeCondition::Reset));
         }
-        tracing::info!(node = healed.node.name(), "repaired");
+        tracing::info!(node = healed.node.name, "repaired");
     }
     Ok(())
 }

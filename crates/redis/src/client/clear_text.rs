@@ -7,7 +7,7 @@ use crate::client::endpoint::Endpoint;
 ///
 /// The event has the path of this module as its target, by which a program can show it alone.
 pub(crate) fn warn_of(endpoint: &Endpoint) {
-    if tells_the_network_the_password(endpoint.config()) {
+    if tells_the_network_the_password(&endpoint.config) {
         let server = endpoint.to_string();
         tracing::warn!("everybody on the way to {server} can read the password; with TLS (rediss…) nobody can");
     }
@@ -38,7 +38,7 @@ mod tests {
             #[cfg(feature = "tls-rustls")]
             ("rediss://:pw@h", false),
         ] {
-            assert_eq!(tells_the_network_the_password(Endpoint::parse(url).unwrap().config()), tells, "{url}");
+            assert_eq!(tells_the_network_the_password(&Endpoint::parse(url).unwrap().config), tells, "{url}");
         }
     }
 }

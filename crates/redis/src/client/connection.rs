@@ -48,10 +48,10 @@ enum Route {
 impl Connection {
     /// Connects with the settings that locks need; see [`Store::connect`](crate::Store::connect).
     pub(crate) async fn open(endpoint: &Endpoint, command_timeout: Duration) -> Result<Self> {
-        if let Some(client) = endpoint.client() {
+        if let Some(client) = &endpoint.client {
             return Ok(Self::borrow(client.clone(), command_timeout));
         }
-        let (config, shown) = (endpoint.config(), endpoint.to_string());
+        let (config, shown) = (&endpoint.config, endpoint.to_string());
         clear_text::warn_of(endpoint);
         let route = match &config.server {
             ServerConfig::Sentinel { .. } => {
@@ -73,7 +73,7 @@ impl Connection {
     pub(crate) fn borrow(client: Client, command_timeout: Duration) -> Self {
         let secrets = secrets::of(&client.client_config());
         let link = Link::borrow(client);
-        let shown = link.shown().to_owned();
+        let shown = link.shown.clone();
         Self::new(Route::One(link), shown, secrets, command_timeout, None)
     }
 
@@ -110,7 +110,7 @@ impl Connection {
     /// Whether keys are spread over nodes by hash slot, so that a script may touch those of one slot only.
     pub(crate) fn is_clustered(&self) -> bool {
         match &self.0.route {
-            Route::One(link) => link.client().is_clustered(),
+            Route::One(link) => link.client.is_clustered(),
             Route::Sentinels(_) => false,
             Route::Cluster(_) => true,
         }
@@ -119,7 +119,7 @@ impl Connection {
     /// Whether Sentinels may give the place of the server that is asked now to another.
     pub(crate) fn has_sentinels(&self) -> bool {
         match &self.0.route {
-            Route::One(link) => matches!(link.client().client_config().server, ServerConfig::Sentinel { .. }),
+            Route::One(link) => matches!(link.client.client_config().server, ServerConfig::Sentinel { .. }),
             Route::Sentinels(_) => true,
             Route::Cluster(_) => false,
         }
@@ -129,7 +129,7 @@ impl Connection {
     pub(crate) fn primaries(&self) -> Vec<Option<Server>> {
         match &self.0.route {
             Route::Cluster(cluster) => cluster.primaries().into_iter().map(Some).collect(),
-            Route::One(link) if link.client().is_clustered() => match link.client().cached_cluster_state() {
+            Route::One(link) if link.client.is_clustered() => match link.client.cached_cluster_state() {
                 Some(state) => state.unique_primary_nodes().into_iter().map(Some).collect(),
                 None => vec![None],
             },
@@ -141,8 +141,8 @@ impl Connection {
     pub(crate) fn writers(&self, slot: u16) -> Vec<Option<Server>> {
         match &self.0.route {
             Route::Cluster(cluster) => cluster.with(slot).into_iter().map(Some).collect(),
-            Route::One(link) if link.client().is_clustered() => {
-                let state = link.client().cached_cluster_state();
+            Route::One(link) if link.client.is_clustered() => {
+                let state = link.client.cached_cluster_state();
                 vec![state.and_then(|state| state.get_server(slot).cloned())]
             }
             _ => vec![None],
@@ -153,7 +153,7 @@ impl Connection {
     pub(crate) fn pubsub_route(&self) -> Result<PubSubRoute, DriverError> {
         let route = match &self.0.route {
             Route::One(link) => {
-                Some(PubSubRoute { config: link.client().client_config(), stays: true, replaced_by: None })
+                Some(PubSubRoute { config: link.client.client_config(), stays: true, replaced_by: None })
             }
             Route::Sentinels(sentinels) => sentinels.primary().map(|(config, replaced_by)| PubSubRoute {
                 config,
@@ -281,7 +281,7 @@ mod tests {
         let endpoint = Endpoint::parse(&fake.url()).expect("a good URL");
         let connection = Connection::open(&endpoint, DEFAULT_COMMAND_TIMEOUT).await.expect("a connection");
         let Route::One(link) = &connection.0.route else { panic!("one server") };
-        link.client().quit().await.expect("it ends");
+        link.client.quit().await.expect("it ends");
         eventually("it works again", async || connection.get("k").await.is_ok()).await;
     }
 }

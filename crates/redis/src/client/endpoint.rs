@@ -32,11 +32,11 @@ pub enum Source {
 /// Neither `Display` nor `Debug` shows a password.
 #[derive(Clone)]
 pub struct Endpoint {
-    config: Config,
+    pub(crate) config: Config,
     namespace: Option<Namespace>,
     shown: String,
     /// `None`: Leasehold makes the client.
-    client: Option<Client>,
+    pub(crate) client: Option<Client>,
 }
 
 impl Endpoint {
@@ -115,15 +115,6 @@ impl Endpoint {
     /// What `?namespace=` says.
     pub fn namespace(&self) -> Option<&Namespace> {
         self.namespace.as_ref()
-    }
-
-    /// The client that the caller made, if it did.
-    pub(crate) fn client(&self) -> Option<&Client> {
-        self.client.as_ref()
-    }
-
-    pub(crate) fn config(&self) -> &Config {
-        &self.config
     }
 }
 
@@ -319,19 +310,19 @@ mod tests {
     #[test]
     fn credentials_and_parameters_reach_the_driver_decoded() {
         let endpoint = Endpoint::parse("redis://a%40b:p%3A%2F%23@h/7?namespace=a%2Fb").unwrap();
-        assert_eq!(endpoint.config().username.as_deref(), Some("a@b"));
-        assert_eq!(endpoint.config().password.as_deref(), Some("p:/#"));
-        assert_eq!(endpoint.config().database, Some(7));
+        assert_eq!(endpoint.config.username.as_deref(), Some("a@b"));
+        assert_eq!(endpoint.config.password.as_deref(), Some("p:/#"));
+        assert_eq!(endpoint.config.database, Some(7));
         assert_eq!(endpoint.namespace().unwrap().to_string(), "a/b");
-        assert!(endpoint.config().fail_fast && endpoint.is_one_server() && endpoint.client().is_none());
-        assert!(Endpoint::of(&Source::Client(Client::default())).unwrap().client().is_some());
+        assert!(endpoint.config.fail_fast && endpoint.is_one_server() && endpoint.client.is_none());
+        assert!(Endpoint::of(&Source::Client(Client::default())).unwrap().client.is_some());
     }
 
     #[test]
     fn sentinels_and_the_primary_behind_them_have_credentials_of_their_own() {
         let url = "redis-sentinel://ada:one@a?sentinelServiceName=m&node=b:1&sentinelUsername=s&sentinelPassword=two";
         let endpoint = Endpoint::parse(url).unwrap();
-        let Config { username, password, server, .. } = endpoint.config();
+        let Config { username, password, server, .. } = &endpoint.config;
         assert_eq!((username.as_deref(), password.as_deref()), (Some("ada"), Some("one")));
         let expected = ServerConfig::Sentinel {
             hosts: vec![Server::new("a", 26379), Server::new("b", 1)],
@@ -423,13 +414,13 @@ mod tests {
         let is_built_in = cfg!(feature = "tls-rustls");
         for url in ["rediss://h", "valkeys://h", "rediss-cluster://h", "rediss-sentinel://h?sentinelServiceName=m"] {
             match Endpoint::parse(url) {
-                Ok(endpoint) => assert!(is_built_in && endpoint.config().uses_tls(), "{url}"),
+                Ok(endpoint) => assert!(is_built_in && endpoint.config.uses_tls(), "{url}"),
                 Err(error) => {
                     assert_eq!((is_built_in, error.kind()), (false, ErrorKind::InvalidOptions), "{error}");
                     assert!(error.to_string().contains("tls-rustls"), "{error}");
                 }
             }
         }
-        assert!(!Endpoint::parse("redis://h").unwrap().config().uses_tls());
+        assert!(!Endpoint::parse("redis://h").unwrap().config.uses_tls());
     }
 }

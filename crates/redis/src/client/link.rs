@@ -18,8 +18,8 @@ use crate::client::supervisor::{ProbeReason, Supervisor};
 
 /// One connection to one server, or a client of the caller's and what it is connected to.
 pub(crate) struct Link {
-    client: Client,
-    shown: String,
+    pub(crate) client: Client,
+    pub(crate) shown: String,
     connect_errors: ConnectErrors,
     /// `None`: borrowed.
     supervisor: Option<Supervisor>,
@@ -47,14 +47,6 @@ impl Link {
         let hosts: Vec<_> = client.client_config().server.hosts().iter().map(ToString::to_string).collect();
         let connect_errors = ConnectErrors::of(&client);
         Self { client, shown: hosts.join(","), connect_errors, supervisor: None, in_flight: AtomicUsize::new(0) }
-    }
-
-    pub(crate) fn client(&self) -> &Client {
-        &self.client
-    }
-
-    pub(crate) fn shown(&self) -> &str {
-        &self.shown
     }
 
     pub(crate) fn is_connected(&self) -> bool {

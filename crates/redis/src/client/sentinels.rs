@@ -94,7 +94,7 @@ impl Sentinels {
     pub(crate) fn primary(&self) -> Option<(Config, watch::Receiver<Option<Arc<Link>>>)> {
         let mut changes = self.state.link.subscribe();
         let link = changes.borrow_and_update().clone()?;
-        Some((link.client().client_config(), changes))
+        Some((link.client.client_config(), changes))
     }
 
     /// Asks the primary. What one answers that is none any more by then counts for nothing.

@@ -30,5 +30,5 @@ pub enum Form {
 
 /// The user as whom the servers know us.
 pub(super) fn user_of(endpoint: &Endpoint) -> &str {
-    endpoint.config().username.as_deref().unwrap_or("default")
+    endpoint.config.username.as_deref().unwrap_or("default")
 }

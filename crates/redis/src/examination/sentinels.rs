@@ -12,7 +12,7 @@ use crate::client::{error, secrets};
 
 /// How many Sentinels watch, as the first one says that answers. `None` where there are none.
 pub(super) async fn examine(endpoint: &Endpoint) -> Option<Finding> {
-    let config = endpoint.config();
+    let config = &endpoint.config;
     let (configs, service) = named_in(config)?;
     let hidden = secrets::of(config);
     let mut why = String::new();

@@ -131,7 +131,7 @@ impl Notifications for PubSub {
         }
         let subscription = TopicSubscription::new(&self.subscribers, self.namespace.of(key).part(self.part));
         // The waiter does not poll before this has an answer.
-        let listening = timeout(self.connection.command_timeout(), self.listen_to(subscription.topic()));
+        let listening = timeout(self.connection.command_timeout(), self.listen_to(&subscription.topic));
         let outcome = listening.await.unwrap_or_else(|_| {
             let error = Error::new(ErrorKind::Unavailable, "listen for releases");
             Err(error.detail("the connection for signals takes too long"))

@@ -10,7 +10,7 @@ use crate::pubsub::subscribers::Subscribers;
 #[derive(Debug)]
 pub(super) struct TopicSubscription {
     subscribers: Arc<Subscribers>,
-    topic: String,
+    pub(super) topic: String,
     /// Taken when it drops.
     notifications: Option<watch::Receiver<Notification>>,
 }
@@ -19,10 +19,6 @@ impl TopicSubscription {
     pub(super) fn new(subscribers: &Arc<Subscribers>, topic: String) -> Self {
         let notifications = Some(subscribers.join(&topic));
         Self { subscribers: Arc::clone(subscribers), topic, notifications }
-    }
-
-    pub(super) fn topic(&self) -> &str {
-        &self.topic
     }
 }
 

@@ -50,13 +50,13 @@ pub(super) fn sorted<'r>(functions: &ScriptFunctions, requests: &[&'r Request]) 
 
 /// The keys of requests, and their runs, as `batch.lua` takes them; and how many keys there are.
 pub(super) fn encode<'r>(requests: impl Iterator<Item = &'r Request> + Clone) -> (usize, Vec<Value>) {
-    let keys = requests.clone().map(|request| request.function.keys()).sum();
+    let keys = requests.clone().map(|request| request.function.keys).sum();
     let mut all = ScriptArguments::with_capacity(
         requests.clone().map(|request| request.arguments.count() + 2).sum(),
-        requests.clone().map(|request| request.arguments.bytes() + request.function.name().len() + 4).sum(),
+        requests.clone().map(|request| request.arguments.bytes() + request.function.name.len() + 4).sum(),
     );
     for request in requests.clone() {
-        (0..request.function.keys()).for_each(|index| all.push(request.arguments.get(index)));
+        (0..request.function.keys).for_each(|index| all.push(request.arguments.get(index)));
     }
     let mut rest = requests.peekable();
     while let Some(first) = rest.next() {
@@ -66,11 +66,11 @@ pub(super) fn encode<'r>(requests: impl Iterator<Item = &'r Request> + Clone) ->
         while let Some(next) = rest.next_if(belongs) {
             run.push(next);
         }
-        all.push(function.name());
+        all.push(function.name);
         all = all.text(run.len());
         (function.own()..first.arguments.count()).for_each(|index| all.push(first.arguments.get(index)));
         for request in run {
-            (function.keys()..function.own()).for_each(|index| all.push(request.arguments.get(index)));
+            (function.keys..function.own()).for_each(|index| all.push(request.arguments.get(index)));
         }
     }
     (keys, all.encode())
@@ -93,7 +93,7 @@ mod tests {
     fn in_order(requests: &[Request]) -> Vec<String> {
         let (order, sorted) = sorted(&ScriptFunctions::new(&FUNCTIONS), &requests.iter().collect::<Vec<_>>());
         assert!(order.iter().zip(&sorted).all(|(place, request)| std::ptr::eq(&raw const requests[*place], *request)));
-        sorted.iter().map(|request| format!("{} {}", request.function.name(), request.arguments.get(1))).collect()
+        sorted.iter().map(|request| format!("{} {}", request.function.name, request.arguments.get(1))).collect()
     }
 
     #[test]

@@ -7,8 +7,8 @@ use crate::script::source::{COMMANDS, ScriptText};
 /// It keeps to the same rules as a [`Script`](crate::Script), and answers with one text for each lock.
 #[derive(Debug)]
 pub struct ScriptFunction {
-    name: &'static str,
-    keys: usize,
+    pub(crate) name: &'static str,
+    pub(crate) keys: usize,
     own: usize,
     common: usize,
     for_many: bool,
@@ -19,7 +19,8 @@ pub struct ScriptFunction {
 #[derive(Debug)]
 pub(crate) struct ScriptFunctions {
     functions: &'static [&'static ScriptFunction],
-    script: ScriptText,
+    /// Runs any of the functions.
+    pub(crate) script: ScriptText,
 }
 
 impl ScriptFunction {
@@ -46,14 +47,6 @@ impl ScriptFunction {
         sources: &'static [&'static str],
     ) -> Self {
         Self { name, keys, own, common, for_many: true, sources }
-    }
-
-    pub(crate) fn name(&self) -> &'static str {
-        self.name
-    }
-
-    pub(crate) fn keys(&self) -> usize {
-        self.keys
     }
 
     /// How many words stand before those that neighbours may have in common.
@@ -83,11 +76,6 @@ impl ScriptFunctions {
             let _ = writeln!(find, "  if name == '{name}' then return {keys}, {common}, {own}, {name}, {for_many} end");
         }
         Self { functions, script: ScriptText::new(source + &find + "end\n" + BATCH) }
-    }
-
-    /// The script that runs any of the functions.
-    pub(crate) fn script(&self) -> &ScriptText {
-        &self.script
     }
 
     /// The place of a function among them, and how many they are.

@@ -66,6 +66,6 @@ impl Calls {
     async fn send(&self, requests: &[&Request]) -> Result<Reply> {
         let limit = requests.first().map_or(self.connection.command_timeout(), |request| request.limit);
         let (keys, arguments) = encode(requests.iter().copied());
-        self.connection.evaluate(self.functions.script(), keys, &arguments, limit).await
+        self.connection.evaluate(&self.functions.script, keys, &arguments, limit).await
     }
 }
