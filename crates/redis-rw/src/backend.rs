@@ -23,7 +23,7 @@ static TAKE_OVER: Script = Script::new(&[NEXT_EPOCH, PROLONG, HOLDERS_LUA, inclu
 /// [`RedisRwBuilder::backend`](crate::RedisRwBuilder::backend).
 #[derive(Debug)]
 pub struct RedisRwBackend {
-    store: Store,
+    pub(crate) store: Store,
 }
 
 #[async_trait]
@@ -80,10 +80,6 @@ impl Backend for RedisRwBackend {
 impl SharedBackend for RedisRwBackend {}
 
 impl RedisRwBackend {
-    pub(crate) fn new(store: Store) -> Self {
-        Self { store }
-    }
-
     /// What this backend promises beyond mutual exclusion, before anything is connected.
     pub fn claims() -> Capabilities {
         Capabilities::new(NAME)

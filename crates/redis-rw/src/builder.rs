@@ -57,7 +57,7 @@ impl RedisRwBuilder {
     /// The same as for [`connect`](Self::connect).
     pub async fn backend(self) -> Result<RedisRwBackend> {
         let store = Store::open(self.connection.clone(), self.options()).await;
-        store.map(RedisRwBackend::new).map_err(|error| error.with_backend(NAME))
+        store.map(|store| RedisRwBackend { store }).map_err(|error| error.with_backend(NAME))
     }
 
     fn options(&self) -> StoreOptions {
@@ -90,6 +90,6 @@ impl RedisRw {
     /// The client needs a reconnection policy: by default it never comes back after a lost connection.
     pub fn from_client(client: Client) -> Self {
         let builder = Self::builder();
-        RedisRwBackend::new(Store::from_client(client, &builder.connection, builder.options())).into()
+        RedisRwBackend { store: Store::from_client(client, &builder.connection, builder.options()) }.into()
     }
 }

@@ -22,7 +22,7 @@ static TAKE_OVER: Script = Script::new(&[REWRITE, include_str!("lua/take_over.lu
 /// [`RedisSingleBuilder::backend`](crate::RedisSingleBuilder::backend).
 #[derive(Debug)]
 pub struct RedisSingleBackend {
-    store: Store,
+    pub(crate) store: Store,
 }
 
 #[async_trait]
@@ -78,10 +78,6 @@ impl Backend for RedisSingleBackend {
 }
 
 impl RedisSingleBackend {
-    pub(crate) fn new(store: Store) -> Self {
-        Self { store }
-    }
-
     /// What this backend promises beyond mutual exclusion, before anything is connected.
     pub fn claims() -> Capabilities {
         Capabilities::new(NAME)

@@ -71,7 +71,7 @@ impl RedisSingleBuilder {
     pub async fn backend(self) -> Result<RedisSingleBackend> {
         let redis = leasehold_redis::Store::open(self.connection.clone(), self.options()).await;
         let redis = redis.map_err(|error| error.with_backend(NAME))?;
-        Ok(RedisSingleBackend::new(Store { redis, queues: self.queues() }))
+        Ok(RedisSingleBackend { store: Store { redis, queues: self.queues() } })
     }
 
     fn options(&self) -> StoreOptions {
@@ -121,6 +121,6 @@ impl RedisSingle {
     pub fn from_client(client: Client) -> Self {
         let builder = Self::builder();
         let redis = leasehold_redis::Store::from_client(client, &builder.connection, builder.options());
-        RedisSingleBackend::new(Store { redis, queues: builder.queues() }).into()
+        RedisSingleBackend { store: Store { redis, queues: builder.queues() } }.into()
     }
 }

@@ -9,17 +9,16 @@ use leasehold_core::{
 };
 
 use crate::node::NAME;
-use crate::node_state::NodeState;
 use crate::notifications::QuorumNotifications;
 use crate::store::Store;
 use crate::upkeep::Upkeep;
-use crate::{acquire, admin, release, renew, repair};
+use crate::{acquire, admin, release, renew};
 
 /// The store-level backend of [`Redlock`](crate::Redlock): a majority of the nodes decides each operation. Made by
 /// [`RedlockBuilder::backend`](crate::RedlockBuilder::backend).
 #[derive(Debug)]
 pub struct RedlockBackend {
-    store: Store,
+    pub(crate) store: Store,
     notifications: QuorumNotifications,
     upkeep: Upkeep,
 }
@@ -80,14 +79,6 @@ impl RedlockBackend {
         let notifications = QuorumNotifications(Arc::clone(&store.nodes));
         let upkeep = Upkeep::spawn(&store, auto_repair);
         Self { store, notifications, upkeep }
-    }
-
-    pub(crate) async fn node_states(&self) -> Vec<NodeState> {
-        repair::node_states(&self.store.nodes).await
-    }
-
-    pub(crate) async fn repair(&self) -> Result<Vec<NodeState>> {
-        repair::repair(&self.store.nodes, &self.store.clock).await.map_err(|error| error.with_backend(NAME))
     }
 
     /// What this backend promises beyond mutual exclusion, before anything is connected.

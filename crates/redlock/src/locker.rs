@@ -1,7 +1,9 @@
 use leasehold_core::{Capabilities, Engine, Result};
 
 use crate::backend::RedlockBackend;
+use crate::node::NAME;
 use crate::node_state::NodeState;
+use crate::repair;
 
 /// Locks on a majority of independent Redis servers.
 ///
@@ -24,7 +26,7 @@ impl Redlock {
     /// # Cancel safety
     /// Safe.
     pub async fn node_states(&self) -> Vec<NodeState> {
-        self.engine.backend().node_states().await
+        repair::node_states(&self.engine.backend().store.nodes).await
     }
 
     /// Brings nodes back that lost their data, and returns the condition of each node afterwards.
@@ -42,7 +44,8 @@ impl Redlock {
     /// # Cancel safety
     /// Dropping the future leaves the node out of votes; it is safe to call `repair` again.
     pub async fn repair(&self) -> Result<Vec<NodeState>> {
-        self.engine.backend().repair().await
+        let store = &self.engine.backend().store;
+        repair::repair(&store.nodes, &store.clock).await.map_err(|error| error.with_backend(NAME))
     }
 
     /// Closes the locker and all its clones: guards are lost with the reason
