@@ -146,12 +146,6 @@ enum Topology {
     Cluster,
 }
 
-impl Topology {
-    fn default_port(self) -> u16 {
-        if self == Self::Sentinel { 26379 } else { 6379 }
-    }
-}
-
 fn scheme(scheme: &str) -> Result<(Topology, bool)> {
     let (base, topology) = match scheme.split_once('-') {
         None => (scheme, Topology::Single),
@@ -226,7 +220,8 @@ fn first_host(url: &Url, topology: Topology) -> Result<Server> {
         Some(Host::Ipv6(address)) => address.to_string(),
         _ => return Err(invalid("there is no host in the URL")),
     };
-    match url.port().unwrap_or(topology.default_port()) {
+    let usual = if topology == Topology::Sentinel { 26379 } else { 6379 };
+    match url.port().unwrap_or(usual) {
         0 => Err(invalid("port 0 is nobody's")),
         port => Ok(Server::new(host, port)),
     }
