@@ -54,8 +54,9 @@ pub(crate) struct PendingRelease {
     pub(crate) signal: bool,
     /// From then on the release is not worth sending.
     pub(crate) until: Moment,
-    /// Present if the claim may still reach the node.
-    pub(crate) late: Option<LateClaim>,
+    /// The attempt of a claim that got no answer and may still reach the node. Nothing is released before it is over: it may
+    /// have won without this node.
+    pub(crate) late: Option<Arc<RegisteredAttempt>>,
 }
 
 impl PendingRelease {
@@ -68,19 +69,8 @@ impl PendingRelease {
     /// The release of what a node without an answer has, or gets when the claim reaches it. Waiters are notified, because they
     /// may have taken it for a lock.
     pub(crate) fn of_late_claim(registered: &Arc<RegisteredAttempt>, until: Moment) -> Self {
-        let attempt = registered.attempt();
-        let late = LateClaim { lease: attempt.request.lease, attempt: Arc::clone(registered) };
-        Self { signal: true, late: Some(late), ..Self::of(attempt, until) }
+        Self { signal: true, late: Some(Arc::clone(registered)), ..Self::of(registered.attempt(), until) }
     }
-}
-
-/// A claim that got no answer.
-#[derive(Clone, Debug)]
-pub(crate) struct LateClaim {
-    /// The lease that it takes when it reaches the node.
-    pub(crate) lease: Duration,
-    /// Its attempt. Nothing is released before the attempt is over: it may have won without this node.
-    pub(crate) attempt: Arc<RegisteredAttempt>,
 }
 
 #[derive(Clone, Debug)]
@@ -95,10 +85,6 @@ const FIRST_PAUSE: Duration = Duration::from_secs(1);
 const LAST_PAUSE: Duration = Duration::from_secs(32);
 
 impl Scheduled {
-    fn new(release: PendingRelease, now: Moment) -> Self {
-        Self { release, due: now, pause: FIRST_PAUSE }
-    }
-
     /// Adds another release of the same owner, and makes both due at once.
     fn merge(&mut self, release: PendingRelease, now: Moment) {
         self.due = now;
@@ -110,18 +96,18 @@ impl Scheduled {
     /// Schedules the release once more, after the node said that there is nothing to release. Returns false when its claim
     /// cannot come any more.
     fn repeat(&mut self, now: Moment) -> bool {
-        let Some(late) = self.release.late.as_ref().filter(|late| self.pause <= LAST_PAUSE.min(late.lease)) else {
-            return false;
-        };
+        // The lease that the claim takes when it reaches the node.
+        let lease = self.release.late.as_ref().map(|late| late.attempt().request.lease);
+        let Some(lease) = lease.filter(|lease| self.pause <= LAST_PAUSE.min(*lease)) else { return false };
         self.due = now.plus(self.pause);
-        self.release.until = self.due.plus(late.lease);
+        self.release.until = self.due.plus(lease);
         self.pause *= 2;
         true
     }
 
     /// Whether the attempt of a late claim is not over, so that nothing may be released.
     fn is_held_back(&self) -> bool {
-        self.release.late.as_ref().is_some_and(|late| !late.attempt.attempt().is_over())
+        self.release.late.as_ref().is_some_and(|late| !late.attempt().is_over())
     }
 }
 
@@ -172,7 +158,7 @@ impl NodeReleases {
         if let Some(scheduled) = state.scheduled.get_mut(&release.owner) {
             scheduled.merge(release, now);
         } else if state.scheduled.len() < Self::MOST {
-            state.scheduled.insert(release.owner, Scheduled::new(release, now));
+            state.scheduled.insert(release.owner, Scheduled { release, due: now, pause: FIRST_PAUSE });
         }
         self.added.notify_one();
         // A task is finished when the runtime that it was spawned on has ended.
