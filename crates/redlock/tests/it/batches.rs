@@ -3,7 +3,7 @@ use leasehold_testkit::redis::{Answer, Server};
 use leasehold_testkit::{a_runtime_that_rests_stalls_nobody, eventually, needs, test};
 use tokio::task::JoinSet;
 
-use crate::bench::{Nodes, TASKS, acquire, cycle, cycle_many, fence, lock, once};
+use crate::bench::{Nodes, TASKS, acquire, cycle, cycle_many, deployment, fence, lock, once};
 use crate::tokens::{COMMANDS, FLEET, NODE};
 
 const CYCLES: usize = 50;
@@ -19,8 +19,7 @@ async fn calls(node: &Server) -> u64 {
 
 #[test]
 async fn a_cycle_of_many_costs_a_node_few_calls() {
-    let nodes = needs("redis-server", Nodes::start(5).await);
-    let locks = nodes.redlock().await;
+    let (nodes, locks) = deployment(5).await;
     let all_cycle = || cycle_many(&locks, CYCLES, |task, _| task.to_string());
     // The first claim of a key looks what is in the place of its counter.
     all_cycle().await;

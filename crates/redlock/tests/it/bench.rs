@@ -3,8 +3,8 @@ use std::time::Duration;
 use leasehold_redlock::{
     ErrorKind, LockGuard, LockKey, LockOptions, LockerExt, NodeCondition, Redlock, RedlockBuilder, Result, Wait,
 };
-use leasehold_testkit::Proxy;
 use leasehold_testkit::redis::Server;
+use leasehold_testkit::{Proxy, needs};
 use tokio::task::JoinSet;
 
 /// Far more than anything takes that does not hang.
@@ -43,6 +43,13 @@ impl Nodes {
         }
         having
     }
+}
+
+/// So many nodes, and a locker on them. Where there is no `redis-server`, the test is ignored.
+pub(crate) async fn deployment(nodes: usize) -> (Nodes, Redlock) {
+    let nodes = needs("redis-server", Nodes::start(nodes).await);
+    let locks = nodes.redlock().await;
+    (nodes, locks)
 }
 
 pub(crate) fn lock(key: &str) -> String {

@@ -10,12 +10,11 @@ use leasehold_testkit::{eventually, needs, test};
 use tokio::task::JoinSet;
 use tokio::time::sleep;
 
-use crate::bench::{Nodes, acquire, cycle_many, lock, once, take};
+use crate::bench::{Nodes, acquire, cycle_many, deployment, lock, once, take};
 
 #[test]
 async fn a_split_vote_is_given_back_at_once() {
-    let nodes = needs("redis-server", Nodes::start(5).await);
-    let locks = nodes.redlock().await;
+    let (nodes, locks) = deployment(5).await;
     // Two other attempts have two nodes each, so that nobody has a majority.
     for (node, digit) in nodes.0.iter().zip(["a", "a", "b", "b"]) {
         let entry = format!("{} - {{}}", digit.repeat(32));

@@ -4,7 +4,7 @@ use leasehold_redlock::{Admin, ErrorKind, NodeCondition, Redlock};
 use leasehold_testkit::redis::Answer;
 use leasehold_testkit::{eventually, needs, test};
 
-use crate::bench::{Nodes, acquire, conditions, cycle, fence, lock, patient, token};
+use crate::bench::{Nodes, acquire, conditions, cycle, deployment, fence, lock, patient, token};
 
 /// Markers can be read all along, so that every node but the empty one is seen to serve.
 #[test]
@@ -48,8 +48,7 @@ async fn a_node_that_refuses_to_tell_a_lease_or_a_counter_is_no_source_of_a_repa
 
 #[test]
 async fn a_counter_that_is_not_ours_is_neither_copied_nor_overwritten_by_a_repair() {
-    let nodes = needs("redis-server", Nodes::start(5).await);
-    let locks = nodes.redlock().await;
+    let (nodes, locks) = deployment(5).await;
     cycle(&locks, "k").await;
     nodes.0[1].ask(&["SET", &fence("k"), "140737488355328"]).await;
     let empty = async || {
@@ -71,8 +70,7 @@ async fn a_counter_that_is_not_ours_is_neither_copied_nor_overwritten_by_a_repai
 
 #[test]
 async fn a_lock_that_never_ends_is_named_and_prevents_a_repair() {
-    let nodes = needs("redis-server", Nodes::start(3).await);
-    let locks = nodes.redlock().await;
+    let (nodes, locks) = deployment(3).await;
     let guard = acquire(&locks, "k", &patient().renew(false)).await.unwrap().unwrap();
     nodes.0[0].ask(&["FLUSHALL"]).await;
     eventually("it is seen to be empty", async || conditions(&locks).await[0] == NodeCondition::Reset).await;

@@ -2,12 +2,11 @@ use leasehold_redlock::{Admin, ErrorKind, LockKey, Redlock};
 use leasehold_testkit::redis::{LeastUser, Recorder, Server};
 use leasehold_testkit::{needs, test};
 
-use crate::bench::{Nodes, acquire, lock, once, take};
+use crate::bench::{Nodes, acquire, deployment, lock, once, take};
 
 #[test]
 async fn a_listing_without_a_right_that_it_needs_is_an_error_and_not_an_empty_one() {
-    let nodes = needs("redis-server", Nodes::start(3).await);
-    let locks = nodes.redlock().await;
+    let (nodes, locks) = deployment(3).await;
     let _held = take(&locks, "k").await;
     let least = LeastUser::of(include_str!("../../README.md"));
     for (refusing, is_an_error) in [(3, true), (2, true), (1, false)] {
@@ -43,8 +42,7 @@ async fn a_listing_of_a_minority_is_an_error_wherever_in_the_order_it_is() {
 
 #[test]
 async fn an_entry_that_is_not_ours_is_named_or_shown_where_it_is_in_the_way_and_freed_by_force() {
-    let nodes = needs("redis-server", Nodes::start(3).await);
-    let locks = nodes.redlock().await;
+    let (nodes, locks) = deployment(3).await;
     let held = take(&locks, "k").await;
     let theirs = LockKey::new("b").unwrap();
     for node in &nodes.0 {
@@ -70,8 +68,7 @@ async fn an_entry_that_is_not_ours_is_named_or_shown_where_it_is_in_the_way_and_
 
 #[test]
 async fn a_release_by_force_that_may_not_signal_says_so() {
-    let nodes = needs("redis-server", Nodes::start(3).await);
-    let locks = nodes.redlock().await;
+    let (nodes, locks) = deployment(3).await;
     let guard = take(&locks, "k").await;
     let urls = LeastUser::of(include_str!("../../README.md")).make_on(&nodes.0, &["+publish"]).await;
     let theirs = Redlock::builder().nodes(urls).connect().await.unwrap();

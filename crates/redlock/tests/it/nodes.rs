@@ -8,7 +8,7 @@ use leasehold_redlock::{Admin, ErrorKind, LockKey, NodeCondition, Redlock, Resul
 use leasehold_testkit::redis::{LeastUser, Recorder, Server, a_release_by_force_is_told};
 use leasehold_testkit::{eventually, needs, test};
 
-use crate::bench::{Nodes, acquire, conditions, cycle, lock, once, patient, take, unavailable};
+use crate::bench::{Nodes, acquire, conditions, cycle, deployment, lock, once, patient, take, unavailable};
 use crate::tokens::is_kept_for;
 
 #[test]
@@ -56,8 +56,7 @@ async fn a_node_that_refuses_the_password_is_named_and_outvoted_and_a_majority_o
 
 #[test]
 async fn a_node_that_came_back_empty_is_told_of_once_and_does_not_count_until_it_is_repaired() {
-    let mut nodes = needs("redis-server", Nodes::start(3).await);
-    let locks = nodes.redlock().await;
+    let (mut nodes, locks) = deployment(3).await;
     let mut tokens = vec![cycle(&locks, "k").await];
     let log = Recorder::start();
     let lines = |what: &str| log.recorded().lines().filter(|line| line.contains(what)).count();
@@ -92,8 +91,7 @@ async fn a_node_that_came_back_empty_is_told_of_once_and_does_not_count_until_it
 
 #[test]
 async fn a_repair_waits_until_the_leases_that_lost_a_vote_are_over() {
-    let mut nodes = needs("redis-server", Nodes::start(3).await);
-    let locks = nodes.redlock().await;
+    let (mut nodes, locks) = deployment(3).await;
     let lease = Duration::from_secs(2);
     let (clock, began) = (Clock::system(), Clock::system().now());
     let guard = acquire(&locks, "k", &patient().ttl(lease).renew(false)).await.unwrap().unwrap();
@@ -105,8 +103,7 @@ async fn a_repair_waits_until_the_leases_that_lost_a_vote_are_over() {
 
 #[test]
 async fn most_nodes_without_their_data_are_beyond_repair() {
-    let mut nodes = needs("redis-server", Nodes::start(3).await);
-    let locks = nodes.redlock().await;
+    let (mut nodes, locks) = deployment(3).await;
     for node in &mut nodes.0[..2] {
         node.restart().await;
     }
@@ -146,8 +143,7 @@ async fn a_deployment_that_was_set_up_by_half_is_completed() {
 
 #[test]
 async fn inspection_tells_which_nodes_are_silent() {
-    let nodes = needs("redis-server", Nodes::start(3).await);
-    let locks = nodes.redlock().await;
+    let (nodes, locks) = deployment(3).await;
     let guard = acquire(&locks, "k", &patient().label("me")).await.unwrap().unwrap();
     nodes.0[1].pause();
     let seen = locks.inspect(guard.key()).await.unwrap();
@@ -180,8 +176,7 @@ async fn borrowed_clients_serve_and_are_left_alone() {
 
 #[test]
 async fn closing_leaves_no_connection() {
-    let nodes = needs("redis-server", Nodes::start(3).await);
-    let locks = nodes.redlock().await;
+    let (nodes, locks) = deployment(3).await;
     let (guard, other) = (take(&locks, "k").await, nodes.redlock().await);
     assert!(acquire(&other, "k", &once()).await.unwrap().is_none());
     drop(other);
@@ -206,8 +201,7 @@ async fn the_least_permissions_are_enough_for_a_repair() {
 
 #[test]
 async fn a_node_that_is_being_repaired_does_not_count() {
-    let nodes = needs("redis-server", Nodes::start(3).await);
-    let locks = nodes.redlock().await;
+    let (nodes, locks) = deployment(3).await;
     let marker = "{leasehold:}:node";
     let before = nodes.0[0].ask(&["GET", marker]).await;
     // As a program leaves it that ends in the middle of healing.
@@ -238,8 +232,7 @@ async fn listed(locks: &Redlock, after_the_first: impl AsyncFnOnce()) -> Vec<Str
 
 #[test]
 async fn a_key_that_came_late_to_a_node_is_listed_all_the_same() {
-    let nodes = needs("redis-server", Nodes::start(3).await);
-    let locks = nodes.redlock().await;
+    let (nodes, locks) = deployment(3).await;
     let (_a, _b) = (take(&locks, "a").await, take(&locks, "b").await);
     eventually("each is listed once", async || listed(&locks, async || {}).await == ["a", "b"]).await;
     // The claim for it is still on its way to the first node while that is gone through.

@@ -6,12 +6,11 @@ use leasehold_redlock::{LossReason, NodeCondition, QuorumNotReached, Redlock};
 use leasehold_testkit::redis::Server;
 use leasehold_testkit::{Proxy, eventually, needs, test};
 
-use crate::bench::{Nodes, acquire, conditions, cycle, once, patient, take, unavailable};
+use crate::bench::{Nodes, acquire, conditions, cycle, deployment, once, patient, take, unavailable};
 
 #[test]
 async fn three_of_five_stopped_nodes_are_no_quorum_and_nothing_is_left_behind() {
-    let nodes = needs("redis-server", Nodes::start(5).await);
-    let locks = nodes.redlock().await;
+    let (nodes, locks) = deployment(5).await;
     cycle(&locks, "k").await;
     nodes.0[..3].iter().for_each(Server::pause);
     let error = unavailable(&locks, "k").await;
@@ -26,8 +25,7 @@ async fn three_of_five_stopped_nodes_are_no_quorum_and_nothing_is_left_behind() 
 
 #[test]
 async fn a_held_lock_outlives_a_minority_and_is_lost_in_time_with_a_majority() {
-    let nodes = needs("redis-server", Nodes::start(5).await);
-    let locks = nodes.redlock().await;
+    let (nodes, locks) = deployment(5).await;
     let lease = Duration::from_millis(1500);
     let guard = acquire(&locks, "k", &patient().ttl(lease)).await.unwrap().unwrap();
     nodes.0[..2].iter().for_each(Server::pause);

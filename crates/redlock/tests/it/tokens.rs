@@ -5,7 +5,7 @@ use leasehold_testkit::redis::{Answer, Server};
 use leasehold_testkit::{eventually, needs, test};
 use tokio::time::sleep;
 
-use crate::bench::{Nodes, acquire, cycle, fence, lock, once, take};
+use crate::bench::{Nodes, acquire, cycle, deployment, fence, lock, once, take};
 
 /// What a busy machine may take between a grant and a look at its counter.
 const AMPLE: Duration = Duration::from_secs(60);
@@ -182,8 +182,7 @@ async fn nodes_of_another_version_are_refused_by_its_number_with_what_to_do() {
 
 #[test]
 async fn a_counter_beyond_all_times_is_outvoted_and_refused_only_by_a_majority() {
-    let nodes = needs("redis-server", Nodes::start(3).await);
-    let locks = nodes.redlock().await;
+    let (nodes, locks) = deployment(3).await;
     let mut last = cycle(&locks, KEY).await;
     for counter in [(1_u64 << 47) - 1, 1 << 47, 999_999_999_999_999, 9_999_999_999_999_999] {
         let counter = counter.to_string();
