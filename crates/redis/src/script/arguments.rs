@@ -81,7 +81,7 @@ impl ScriptArguments {
     /// As the driver takes them; each is cheap to clone.
     pub(crate) fn encode(self) -> Vec<Value> {
         let (text, mut start) = (Bytes::from(self.text), 0);
-        let word = |end| Value::Bytes(text.slice(std::mem::replace(&mut start, end)..end));
+        let word = |end: usize| Value::Bytes(text.slice(std::mem::replace(&mut start, end)..end));
         self.ends.into_iter().map(word).collect()
     }
 }
