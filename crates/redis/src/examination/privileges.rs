@@ -47,16 +47,14 @@ pub(super) async fn examine(
         }
         Err(error) => {
             let said = error.to_string();
-            return match said {
-                _ if said.contains("NOPERM") && said.contains("key") => {
-                    vec![lacks("may not use the names of locks", format!("~{prefix}*"))]
-                }
-                _ if said.contains("NOPERM") => vec![lacks("may not run scripts", "+eval +evalsha".to_owned())],
+            return vec![match (said.contains("NOPERM"), said.contains("key")) {
+                (true, true) => lacks("may not use the names of locks", format!("~{prefix}*")),
+                (true, false) => lacks("may not run scripts", "+eval +evalsha".to_owned()),
                 _ => {
-                    let text = format!("the rights of a user cannot be read: {error}");
-                    vec![Finding::unknown("privilege", text).cure("ask again")]
+                    let text = format!("the rights of a user cannot be read: {said}");
+                    Finding::unknown("privilege", text).cure("ask again")
                 }
-            };
+            }];
         }
     };
     let mut findings = Vec::new();

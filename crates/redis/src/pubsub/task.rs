@@ -1,4 +1,5 @@
 use std::collections::HashSet;
+use std::iter;
 use std::pin::pin;
 use std::sync::Arc;
 
@@ -61,13 +62,11 @@ impl PubSubTask {
 
     /// Serves all requests that are there with one round trip.
     async fn subscribe_all(&mut self, first: SubscribeRequest) -> Result<(), DriverError> {
-        let mut requests = vec![first];
-        while let Ok(request) = self.requested.try_recv() {
-            requests.push(request);
-        }
+        let more = iter::from_fn(|| self.requested.try_recv().ok());
+        let requests: Vec<_> = iter::once(first).chain(more).collect();
         let new = requests.iter().map(|request| request.channel.clone());
         let new: HashSet<_> = new.filter(|channel| !self.subscribed.contains(channel)).collect();
-        let done = if new.is_empty() { Ok(()) } else { self.subscribe(new).await };
+        let done = self.subscribe(new).await;
         for request in requests {
             // The subscriber may have gone meanwhile and needs no answer.
             let _ = request.confirmed.send(done.clone());
@@ -76,10 +75,8 @@ impl PubSubTask {
     }
 
     async fn leave(&mut self, first: String) -> Result<(), DriverError> {
-        let mut channels = vec![first];
-        while let Ok(channel) = self.left.try_recv() {
-            channels.push(channel);
-        }
+        let more = iter::from_fn(|| self.left.try_recv().ok());
+        let mut channels: Vec<_> = iter::once(first).chain(more).collect();
         channels.retain(|channel| !self.subscribers.is_wanted(channel) && self.subscribed.remove(channel));
         if channels.is_empty() {
             return Ok(());
