@@ -1,4 +1,4 @@
-//! What closing, and a try, promise where the server is silent, on a private server; without one it is ignored.
+//! What closing, and a try, promise where the server is silent.
 
 use std::time::Duration;
 

@@ -1,4 +1,4 @@
-//! What the README says of the least user. The test starts the server it needs; without `redis-server` it is ignored.
+//! What the README says of the least user.
 
 use leasehold_redis_reentrant::{KIND, RedisReentrant};
 use leasehold_testkit::redis::{LeastUser, Scenario, Server};

@@ -1,4 +1,4 @@
-//! What a session promises, on real servers, which the tests start; without `redis-server` they are ignored.
+//! What a session promises, on real servers.
 
 use std::time::Duration;
 

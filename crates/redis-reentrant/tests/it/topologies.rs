@@ -1,4 +1,4 @@
-//! Beyond one server. The tests start what they need; without `redis-server` they are ignored.
+//! Beyond one server.
 
 use std::time::Duration;
 

@@ -1,4 +1,4 @@
-//! Many sessions that wait for one key, on real servers. Where `redis-server` is not installed, the tests are ignored.
+//! Many sessions that wait for one key, on real servers.
 
 #![allow(clippy::unwrap_used, clippy::print_stdout, reason = "a test fails by panicking, and tells its figures")]
 

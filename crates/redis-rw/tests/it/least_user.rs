@@ -1,4 +1,4 @@
-//! What the README says of the least user. The tests start the servers they need; without `redis-server` they are ignored.
+//! What the README says of the least user.
 
 use leasehold_redis_rw::{KIND, LockOptions, LockerExt, RedisRw, Result, RwLockerExt};
 use leasehold_testkit::redis::{LeastUser, Scenario, Server};

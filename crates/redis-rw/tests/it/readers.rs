@@ -1,5 +1,4 @@
-//! What is special to readers beside writers in Redis. The tests start the servers they need; without `redis-server` they are
-//! ignored.
+//! What is special to readers beside writers in Redis.
 
 use std::time::Duration;
 

@@ -1,5 +1,4 @@
-//! Keys of all kinds, and what operators see of them. The tests start the servers they need; without `redis-server`
-//! they are ignored.
+//! Keys of all kinds, and what operators see of them.
 
 use std::time::Duration;
 

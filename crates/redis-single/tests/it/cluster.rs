@@ -1,4 +1,4 @@
-//! A Cluster whose slots move and whose nodes die. The tests start it; without `redis-server` they are ignored.
+//! A Cluster whose slots move and whose nodes die.
 
 use std::time::Duration;
 

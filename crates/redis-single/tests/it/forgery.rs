@@ -1,6 +1,5 @@
-//! Messages of grants that nobody granted, from somebody who may read the line and publish. Whoever may do that can take
-//! locks as well; what is held here is that it does no lasting harm. The tests start the servers they need; without
-//! `redis-server` they are ignored.
+//! Messages of grants that nobody granted, from somebody who may read the line and publish. Whoever may do that can
+//! take locks as well; what is held here is that it does no lasting harm.
 
 use std::time::Duration;
 

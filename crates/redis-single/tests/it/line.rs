@@ -1,5 +1,4 @@
-//! The line of those who wait, at its ends and in its middle. The tests start the servers they need; without
-//! `redis-server` they are ignored.
+//! The line of those who wait, at its ends and in its middle.
 
 use std::time::Duration;
 

@@ -1,4 +1,4 @@
-//! Waiters of all processes queue in Redis. The tests start the servers they need; without `redis-server` they are ignored.
+//! Waiters of all processes queue in Redis.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};

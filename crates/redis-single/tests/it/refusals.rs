@@ -1,5 +1,4 @@
-//! What cannot work is refused with a typed error, and nothing changes. The tests start the servers they need;
-//! without `redis-server` they are ignored.
+//! What cannot work is refused with a typed error, and nothing changes.
 
 use std::time::Duration;
 

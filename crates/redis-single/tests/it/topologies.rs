@@ -1,5 +1,4 @@
-//! Beside a single server: a Cluster, and a primary behind Sentinels. The tests start them; without `redis-server`
-//! they are ignored.
+//! Beside a single server: a Cluster, and a primary behind Sentinels.
 
 use std::time::Duration;
 

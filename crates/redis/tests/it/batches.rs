@@ -1,4 +1,4 @@
-//! Script functions that leave together. The tests start the server; without `redis-server` they are ignored.
+//! Script functions that leave together.
 //!
 //! While the server is stopped nothing comes back, so that it is certain what waits for what.
 

@@ -1,4 +1,4 @@
-//! Connections to real servers, which the tests start; without `redis-server` they are ignored.
+//! Connections to real servers.
 
 use leasehold_core::{Error, ErrorKind, Result};
 use leasehold_redis::fred::interfaces::ClientLike;

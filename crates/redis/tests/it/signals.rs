@@ -1,4 +1,4 @@
-//! Notifications through real servers, which the tests start; without `redis-server` they are ignored.
+//! Notifications through real servers.
 
 use std::time::Duration;
 

@@ -1,4 +1,4 @@
-//! What a backend asks of a store, on real servers, which the tests start; without `redis-server` they are ignored.
+//! What a backend asks of a store, on real servers.
 
 use std::time::Duration;
 

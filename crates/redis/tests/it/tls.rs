@@ -1,6 +1,4 @@
 //! TLS with certificates made here, against a real server and others that listen where it should.
-//!
-//! Without `redis-server` with TLS, or without `openssl`, the tests are ignored.
 
 use std::path::Path;
 use std::time::Duration;

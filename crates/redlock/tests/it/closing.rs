@@ -1,4 +1,4 @@
-//! What closing promises where most nodes are silent, on private servers; without them it is ignored.
+//! What closing promises where most nodes are silent.
 
 use leasehold_core::Backend;
 use leasehold_redlock::Backed;

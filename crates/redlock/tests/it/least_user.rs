@@ -1,4 +1,4 @@
-//! What the README says of the least user. The test starts the servers it needs; without `redis-server` it is ignored.
+//! What the README says of the least user.
 
 use leasehold_redlock::Redlock;
 use leasehold_testkit::redis::{LeastUser, Scenario};
