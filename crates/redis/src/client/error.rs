@@ -29,10 +29,7 @@ pub(crate) fn classify(error: &DriverError) -> ErrorKind {
 /// The error of a command, for the engine, which adds operation, backend and key.
 pub(crate) fn failed(error: &DriverError, secrets: &Secrets) -> Error {
     let cause = secrets::keep_out(secrets, error);
-    let advice = match refusal(error) {
-        None => why_unanswered(error),
-        refusal => refusal.and_then(Refusal::advice),
-    };
+    let advice = refusal(error).map_or_else(|| why_unanswered(error), Refusal::advice);
     // As the server said it: it names what it cannot do.
     let words =
         advice.into_iter().chain([cause.details()]).filter(|words| !words.is_empty()).collect::<Vec<_>>().join(": ");

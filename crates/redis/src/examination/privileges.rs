@@ -66,7 +66,10 @@ pub(super) async fn examine(
     }
     for place in denied {
         let command = text(&place).parse::<usize>().ok().and_then(|place| commands().nth(place.checked_sub(1)?));
-        let Some(command) = command.filter(|command| !(no_channel && has_channel(command))) else { continue };
+        let Some(command) = command else { continue };
+        if no_channel && matches!(*command, "publish" | "subscribe") {
+            continue;
+        }
         let name = command.replace('|', " ").to_uppercase();
         let mut finding = lacks(&format!("may not send {name}"), format!("+{command}"));
         if needs.spare.contains(command) {
@@ -79,10 +82,6 @@ pub(super) async fn examine(
         findings.push(Finding::well("privilege", format!("the user {user} has all rights that locks need")));
     }
     findings
-}
-
-fn has_channel(command: &str) -> bool {
-    matches!(command, "publish" | "subscribe")
 }
 
 /// A command of this name, with `@` for the key or the channel: how many words a command takes is not asked.
