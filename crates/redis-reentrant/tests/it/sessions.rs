@@ -119,15 +119,22 @@ async fn beyond_the_depth_limit_it_is_an_error_and_not_a_wait() -> Result<()> {
 }
 
 #[test]
-async fn closing_tells_the_guards_of_all_sessions_and_leaves_nothing() -> Result<()> {
+async fn closing_a_session_leaves_the_others_and_closing_all_tells_their_guards_and_leaves_nothing() -> Result<()> {
     let server = needs("redis-server", Server::start(&[]).await);
     let locks = RedisReentrant::connect(&server.url()).await?;
-    let (one, two) = (locks.session(), locks.session());
-    let mut guards = levels(&one, &patiently(), 3).await?;
-    guards.push(two.lock("other").await?);
+    let (one, two, three) = (locks.session(), locks.session(), locks.session());
+    let guards = levels(&one, &patiently(), 2).await?;
+    let other = two.lock("other").await?;
+    one.close().await;
+    assert_eq!(guards[1].loss(), Some(LossReason::Shutdown));
+    other.renew().await?;
+    assert!(two.try_lock("k").await?.is_some());
+
+    let mut guards = levels(&three, &patiently(), 3).await?;
+    guards.push(other);
     drop(guards.remove(0));
     // The guards of a session outlive it.
-    drop(one);
+    drop(three);
     locks.close().await;
     for guard in &guards {
         assert_eq!(guard.loss(), Some(LossReason::Shutdown));
@@ -139,19 +146,5 @@ async fn closing_tells_the_guards_of_all_sessions_and_leaves_nothing() -> Result
         assert_eq!(session.try_lock("k").await.unwrap_err().kind(), ErrorKind::Closed);
     }
     eventually("nobody is connected", async || server.clients().await == 0).await;
-    Ok(())
-}
-
-#[test]
-async fn closing_a_session_leaves_the_others() -> Result<()> {
-    let server = needs("redis-server", Server::start(&[]).await);
-    let locks = RedisReentrant::connect(&server.url()).await?;
-    let (one, two) = (locks.session(), locks.session());
-    let guards = levels(&one, &patiently(), 2).await?;
-    let other = two.lock("other").await?;
-    one.close().await;
-    assert_eq!(guards[1].loss(), Some(LossReason::Shutdown));
-    other.renew().await?;
-    assert!(two.try_lock("k").await?.is_some());
     Ok(())
 }
