@@ -350,8 +350,12 @@ mod tests {
         let Line::Lock(request) = parsed(line).unwrap() else { panic!("it is a request") };
         let options = LockOptions::new().ttl(Duration::from_secs(5)).wait(Wait::Never).label("l").reason("r");
         assert_eq!((request.options(), request.mode, request.deadman_ms), (options, Access::Read, Some(9)));
+        let Line::Lock(several) = parsed(r#"{"keys":["b","a","b"]}"#).unwrap() else { panic!("it is a request") };
+        assert_eq!(several.keys().unwrap().iter().map(LockKey::as_str).collect::<Vec<_>>(), ["a", "b"]);
+        assert_eq!(several.options().patience(), Wait::Forever);
         let without = parsed(r#"{"lock":"k","keys":null,"release":null,"mode":null,"wait_ms":null}"#).unwrap();
         assert_eq!(without, parsed(r#"{"lock":"k"}"#).unwrap());
+        assert_eq!(parsed("{}").unwrap(), Line::Alive);
         assert_eq!(parsed(r#" {"release":true,"x":1} "#).unwrap(), Line::Release);
     }
 

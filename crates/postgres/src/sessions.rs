@@ -173,7 +173,7 @@ impl Sessions {
     }
 
     async fn session(&self, operation: &'static str) -> Result<Session, (Error, Remedy)> {
-        while let Some(session) = self.idle().pop() {
+        while let Some(session) = self.next_idle() {
             if !session.client.is_closed() {
                 return Ok(session);
             }
@@ -245,6 +245,11 @@ impl Sessions {
     /// The runtime on which all connections are driven.
     pub(crate) fn runtime(&self) -> Option<Handle> {
         Home::for_all(self.0.home.as_ref())
+    }
+
+    /// A connection that is closed is not dropped while others wait for the list.
+    fn next_idle(&self) -> Option<Session> {
+        self.idle().pop()
     }
 
     fn idle(&self) -> MutexGuard<'_, Vec<Session>> {

@@ -214,7 +214,7 @@ impl Store {
     pub fn load<'a>(&'a self, scripts: &'a [&'a Script]) -> BoxFuture<'a, Result<()>> {
         Box::pin(async move {
             let connection = &self.0.connection;
-            connection.evaluate(&self.0.functions.script, 0, &[], connection.command_timeout()).await?;
+            connection.evaluate(&self.0.functions.script, 0, [].into_iter(), connection.command_timeout()).await?;
             for script in scripts {
                 connection.run(script, 0, ScriptArguments::default(), None).await?;
             }

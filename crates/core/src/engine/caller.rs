@@ -138,9 +138,14 @@ pub(super) struct DetachOnDrop<'c, S: Spawn>(pub(super) &'c Caller, pub(super) &
 
 impl<S: Spawn> Drop for DetachOnDrop<'_, S> {
     fn drop(&mut self) {
-        self.0.detach(self.1);
+        let mut state = self.0.lock();
+        state.detached = true;
+        let (request, waker) = (state.request.take(), state.waker.take());
+        drop(state);
+        if let Some(request) = request {
+            self.1.spawn(self.0.runtime(), request);
+        }
         // A waker that is dropped may drop a guard of the engine: not later, under the lock of the driver.
-        let waker = self.0.lock().waker.take();
         drop(waker);
     }
 }

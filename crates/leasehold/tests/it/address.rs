@@ -51,3 +51,12 @@ fn a_password_is_added_to_every_url_that_has_none() {
     let quorum = Address::new("redlock:redis://a,redis://:x@b").with_password("new", false).unwrap();
     assert_eq!(quorum.expose(), "redlock:redis://:new@a,redis://:x@b");
 }
+
+#[test]
+fn only_what_looks_like_a_scheme_is_one() {
+    for (url, scheme) in
+        [("redis://h", Some("redis")), ("file:", Some("file")), ("pw@h:1", None), ("h", None), (":", None)]
+    {
+        assert_eq!(Address::new(url).scheme(), scheme);
+    }
+}

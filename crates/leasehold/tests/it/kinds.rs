@@ -18,6 +18,12 @@ fn built_in() -> impl Iterator<Item = Kind> {
 }
 
 #[test]
+fn a_scheme_leads_to_one_kind_of_store() {
+    let schemes: Vec<_> = lines().into_iter().flat_map(|(_, schemes)| schemes).collect();
+    assert_eq!(schemes.iter().collect::<HashSet<_>>().len(), schemes.len());
+}
+
+#[test]
 fn each_kind_is_found_by_its_schemes_which_the_list_has_and_called_what_its_errors_call_it() {
     for kind in built_in() {
         assert_eq!((kind.capabilities)().backend(), kind.name);

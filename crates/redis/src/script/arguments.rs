@@ -78,11 +78,9 @@ impl ScriptArguments {
         if index == 0 { 0 } else { self.ends[index - 1] }
     }
 
-    /// As the driver takes them; each is cheap to clone.
-    pub(crate) fn encode(self) -> Vec<Value> {
-        let (text, mut start) = (Bytes::from(self.text), 0);
-        let word = |end: usize| Value::Bytes(text.slice(std::mem::replace(&mut start, end)..end));
-        self.ends.into_iter().map(word).collect()
+    /// As the driver takes them; cheap to clone.
+    pub(crate) fn encode(self) -> EncodedArguments {
+        EncodedArguments { text: Bytes::from(self.text), ends: self.ends }
     }
 }
 
@@ -90,5 +88,18 @@ impl Default for ScriptArguments {
     fn default() -> Self {
         // Enough for one usual key.
         Self::with_capacity(8, 240)
+    }
+}
+
+#[derive(Debug)]
+pub(crate) struct EncodedArguments {
+    text: Bytes,
+    ends: Vec<usize>,
+}
+
+impl EncodedArguments {
+    pub(crate) fn iter(&self) -> impl Iterator<Item = Value> + Clone {
+        let start = |index: usize| if index == 0 { 0 } else { self.ends[index - 1] };
+        (0..self.ends.len()).map(move |index| Value::Bytes(self.text.slice(start(index)..self.ends[index])))
     }
 }

@@ -1,8 +1,6 @@
 use std::time::Duration;
 
-use fred::types::Value;
-
-use crate::script::arguments::ScriptArguments;
+use crate::script::arguments::{EncodedArguments, ScriptArguments};
 use crate::script::function::{ScriptFunction, ScriptFunctions};
 
 /// A call of a function, with its arguments and its time limit.
@@ -49,7 +47,7 @@ pub(super) fn sorted<'r>(functions: &ScriptFunctions, requests: &[&'r Request]) 
 }
 
 /// The keys of requests, and their runs, as `batch.lua` takes them; and how many keys there are.
-pub(super) fn encode<'r>(requests: impl Iterator<Item = &'r Request> + Clone) -> (usize, Vec<Value>) {
+pub(super) fn encode<'r>(requests: impl Iterator<Item = &'r Request> + Clone) -> (usize, EncodedArguments) {
     let keys = requests.clone().map(|request| request.function.keys).sum();
     let mut all = ScriptArguments::with_capacity(
         requests.clone().map(|request| request.arguments.count() + 2).sum(),
@@ -78,6 +76,8 @@ pub(super) fn encode<'r>(requests: impl Iterator<Item = &'r Request> + Clone) ->
 
 #[cfg(test)]
 mod tests {
+    use fred::types::Value;
+
     use super::*;
 
     static RELEASE: ScriptFunction = ScriptFunction::for_many("release", 1, 1, 0, &[]);
@@ -118,7 +118,7 @@ mod tests {
         let requests =
             [request(&RELEASE, "a 1"), request(&CLAIM, "b 2 x"), request(&CLAIM, "c 3 x"), request(&CLAIM, "d 4 y")];
         let (keys, arguments) = encode(requests.iter());
-        let words: Vec<String> = arguments.into_iter().filter_map(Value::into_string).collect();
+        let words: Vec<String> = arguments.iter().filter_map(Value::into_string).collect();
         assert_eq!(words.join(" "), "a b c d release 1 1 claim 2 x 2 3 claim 1 y 4");
         assert_eq!(keys, 4);
     }

@@ -56,9 +56,9 @@ impl Operations for Calls {
 impl Calls {
     /// Sends these functions: alone as long as that keeps up, and as one batch those that come in meanwhile; each alone unless it
     /// is `enabled`, and in a Cluster: two keys are hardly ever in the same slot.
-    pub(crate) fn grouped(connection: &Connection, functions: &Arc<ScriptFunctions>, enabled: bool) -> GroupCommit<Self> {
-        let enabled = enabled && connection.keys_in_a_script() > 1;
-        let calls = Self { connection: connection.clone(), functions: Arc::clone(functions) };
+    pub(crate) fn grouped(on: &Connection, functions: &Arc<ScriptFunctions>, enabled: bool) -> GroupCommit<Self> {
+        let enabled = enabled && on.keys_in_a_script() > 1;
+        let calls = Self { connection: on.clone(), functions: Arc::clone(functions) };
         GroupCommit::new(calls, enabled, &Turns::default())
     }
 
@@ -66,6 +66,6 @@ impl Calls {
     async fn send(&self, requests: &[&Request]) -> Result<Reply> {
         let limit = requests.first().map_or(self.connection.command_timeout(), |request| request.limit);
         let (keys, arguments) = encode(requests.iter().copied());
-        self.connection.evaluate(&self.functions.script, keys, &arguments, limit).await
+        self.connection.evaluate(&self.functions.script, keys, arguments.iter(), limit).await
     }
 }

@@ -31,8 +31,9 @@ impl Reply {
         if count == 1 {
             return vec![Self(Value::Bytes(text))];
         }
-        let lines = text.split(|byte| *byte == b'\n').map(|line| Value::Bytes(text.slice_ref(line)));
-        Self::all_or_none(lines.collect(), count)
+        let mut lines = Vec::with_capacity(count);
+        lines.extend(text.split(|byte| *byte == b'\n').map(|line| Value::Bytes(text.slice_ref(line))));
+        Self::all_or_none(lines, count)
     }
 
     /// The words of the answer: the texts of a list, or the first two words of one text and its rest (behind `refused`, the

@@ -24,13 +24,13 @@ impl Connection {
         &self,
         script: &ScriptText,
         keys: usize,
-        arguments: &[Value],
+        arguments: impl Iterator<Item = Value> + Clone,
         limit: Duration,
     ) -> Result<Reply> {
-        let first = arguments.first().filter(|_| self.is_clustered() && keys > 0);
+        let first = arguments.clone().next().filter(|_| self.is_clustered() && keys > 0);
         let slot = Target::Slot(first.and_then(|key| key.as_bytes().map(redis_keyslot)).unwrap_or_default());
         let keys = Value::from(keys.to_string());
-        let arguments = |script| [script, keys.clone()].into_iter().chain(arguments.iter().cloned()).collect();
+        let arguments = |script| [script, keys.clone()].into_iter().chain(arguments.clone()).collect();
         let known = self.send("EVALSHA", arguments(Value::String(script.sha.clone())), slot.clone(), limit).await;
         let answer = match known {
             Err(SendError::Sent(error)) if error.details().starts_with("NOSCRIPT") => {
@@ -56,6 +56,6 @@ impl Connection {
         arguments: ScriptArguments,
         within: Option<Duration>,
     ) -> Result<Reply> {
-        self.evaluate(script.text(), keys, &arguments.encode(), self.limit(within)).await
+        self.evaluate(script.text(), keys, arguments.encode().iter(), self.limit(within)).await
     }
 }

@@ -1,7 +1,5 @@
 //! What is known of one key in the store.
 
-use std::mem::replace;
-
 use super::event::Member;
 use super::pending::{LostEpoch, PendingClaim, PendingRelease, PendingTakeOver};
 use super::subscription::Subscription;
@@ -60,11 +58,28 @@ impl<W> InStore<W> {
 
     /// Empties it, and keeps the capacity of its lists.
     pub(super) fn clear(&mut self) {
-        let Self { mut claims, mut take_overs, mut releases, mut lost, .. } = replace(self, Self::new());
+        // Each field is named, so that none that comes is forgotten.
+        let Self {
+            claims,
+            take_overs,
+            releases,
+            lost,
+            mark,
+            subscription,
+            wants_notifications,
+            changes,
+            last_answer,
+            busy_until,
+            session,
+            yield_until,
+        } = self;
         claims.clear();
         take_overs.clear();
         releases.clear();
         lost.clear();
-        (self.claims, self.take_overs, self.releases, self.lost) = (claims, take_overs, releases, lost);
+        (*subscription, *wants_notifications, *changes) = (Subscription::new(), false, Changes::default());
+        *mark = None;
+        (*last_answer, *busy_until) = (None, Moment::default());
+        (*session, *yield_until) = (None, Moment::default());
     }
 }
