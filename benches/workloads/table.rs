@@ -237,9 +237,12 @@ fn mysql_of_eight(on: On, pace: Pace) -> Vec<Part> {
         .row_of(MysqlQueue, "deadlock errors", DEADLOCKS, &[AtMost(0.0)]);
     let at_most = |most| (on == On::MariaDb).then_some(AtMost(most));
     let queue = |of: Part, ours, about: &str| {
-        of.about(about)
-            .row_of(ours, "p50 of a hand-off, µs", P50, at_most(1000.0).as_slice())
-            .row_of(ours, "p99 of a hand-off, µs", P99, at_most(3000.0).as_slice())
+        of.about(about).row_of(ours, "p50 of a hand-off, µs", P50, at_most(1000.0).as_slice()).row_of(
+            ours,
+            "p99 of a hand-off, µs",
+            P99,
+            at_most(3000.0).as_slice(),
+        )
     };
     let work = of(Shape { hold_micros: 5000, ..EIGHT_BY_EIGHT });
     let work = work.row("8 × 8, 5 ms of work: p99 of a hand-off, µs", P99, &[]);
@@ -302,9 +305,11 @@ fn agents(pace: Pace) -> Vec<Part> {
     vec![
         of_redis("A1", ALONE, "1 task", &[P50, CPU]),
         of_redis("A64", MANY, "64 tasks", &[PER_SECOND, CPU]),
-        Part::of("AF", On::AgentOfFolder, ALONE, &[AgentLines, FileDirect], pace)
-            .about("lines, `file:`, 1 task")
-            .row("p50 of a cycle, µs", P50, &[]),
+        Part::of("AF", On::AgentOfFolder, ALONE, &[AgentLines, FileDirect], pace).about("lines, `file:`, 1 task").row(
+            "p50 of a cycle, µs",
+            P50,
+            &[],
+        ),
         many("own keys", ALONE),
         many("one key", Shape::hot_key(1)),
         Part::other("M-idle", On::MariaDb, renewals::one_beside_a_million, pace),

@@ -266,11 +266,7 @@ pub(crate) enum Answer<'a> {
     },
     /// Nothing is granted.
     #[serde(untagged)]
-    Error {
-        error: &'a str,
-        message: &'a str,
-        retry: bool,
-    },
+    Error { error: &'a str, message: &'a str, retry: bool },
 }
 
 /// What is said, as a line with its end.

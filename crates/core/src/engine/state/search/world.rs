@@ -4,7 +4,9 @@ use std::time::Duration;
 
 use super::super::State;
 use super::super::check::LeaseNote;
-use super::super::event::{End, Granted, GuardRef, GuardRelease, LeaseId, Member, Request, RequestId, Traits, WaiterId};
+use super::super::event::{
+    End, Granted, GuardRef, GuardRelease, LeaseId, Member, Request, RequestId, Traits, WaiterId,
+};
 use super::moves::{FAULTS, Fault, Move};
 use super::store::{Queue, Store};
 use crate::clock::Moment;
