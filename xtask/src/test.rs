@@ -60,8 +60,8 @@ fn build_and_run(
     let began = Instant::now();
     let messages = printed(&mut build)?;
     println!("built in {}", in_minutes(began));
-    let built = TestProgram::read_all(&messages).into_iter();
-    let programs: Result<Vec<_>, _> = built.map(|program| Program::new(program, &selection.filters)).collect();
+    let programs = TestProgram::read_all(&messages).into_iter();
+    let programs: Result<Vec<_>, _> = programs.map(|program| Program::new(program, &selection.filters)).collect();
     let mut programs = programs?;
     programs.extend(selection.has_doc_tests().then(|| Program::of_documents(selection.package_arguments())));
     Steps::announce("tests", &format!("{} programs", programs.len()));

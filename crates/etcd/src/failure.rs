@@ -81,7 +81,7 @@ pub(crate) fn is_lease_gone(error: &Error) -> bool {
 
 /// Whether there was no connection on which the request could have been sent.
 fn was_not_sent(status: &Status) -> bool {
-    causes(status).any(|cause| cause.is::<ConnectError>())
+    causes(status).any(<dyn StdError>::is::<ConnectError>)
 }
 
 /// What the driver says, with the innermost cause.
@@ -104,7 +104,7 @@ pub(crate) fn innermost(error: &(dyn StdError + 'static)) -> String {
 }
 
 /// An error, and what caused it, down to the innermost.
-fn causes(error: &(dyn StdError + 'static)) -> impl Iterator<Item = &(dyn StdError + 'static)> {
+fn causes<'e>(error: &'e (dyn StdError + 'static)) -> impl Iterator<Item = &'e (dyn StdError + 'static)> {
     std::iter::successors(Some(error), |&error| error.source())
 }
 

@@ -19,13 +19,12 @@ pub(crate) async fn downgrade(store: &Store, writer: &GrantRef, claim: &Claim) -
     let gone = Ok(Attempt::Busy { retry_in: None });
     let stored = with_writer(store, writer, |ours| Ok(files.read_counter(&ours.lock)?.0))?;
     let Some(stored) = stored else { return gone };
-    let counter = match counter_lock::next_counter(stored, None, &files, &store.clock).await? {
-        Some(counter) => counter,
+    let counter = if let Some(counter) = counter_lock::next_counter(stored, None, &files, &store.clock).await? {
+        counter
+    } else {
         // A writer that cannot wait for the clock counts one further than a claim may.
-        None => {
-            let stored = stored.ok_or_else(|| unavailable(&files.lock, "has lost its counter"))?;
-            Counter { epoch: stored.epoch + 1, ..stored }
-        }
+        let stored = stored.ok_or_else(|| unavailable(&files.lock, "has lost its counter"))?;
+        Counter { epoch: stored.epoch + 1, ..stored }
     };
     // The writer's grant is kept until the new file has its name, so that it can be released if this fails.
     let replaced = with_writer(store, writer, |_| replace_lock_file(store, claim, files, counter))?;

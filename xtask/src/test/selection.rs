@@ -24,23 +24,23 @@ impl Selection {
     pub(super) fn read(words: &[&str]) -> Result<Self, String> {
         let split = words.iter().position(|word| *word == "--").unwrap_or(words.len());
         let filters = words.get(split + 1..).unwrap_or_default().iter().map(ToString::to_string).collect();
-        let (options, names): (Vec<&str>, Vec<&str>) = words[..split].iter().partition(|word| word.starts_with('-'));
+        let (options, chosen): (Vec<&str>, Vec<&str>) = words[..split].iter().partition(|word| word.starts_with('-'));
         if let Some(unknown) = options.iter().find(|option| !["--install", "--deep"].contains(option)) {
             return Err(format!("`test` has no option {unknown}"));
         }
         let [install, deep] = ["--install", "--deep"].map(|option| options.contains(&option));
-        let named = !names.is_empty();
+        let named = !chosen.is_empty();
         let only_deep = deep::PACKAGES.into_iter().filter(|_| deep || named);
         let beside = BESIDE_THE_CRATES.into_iter().chain(only_deep).map(Package::at).collect::<Result<Vec<_>, _>>()?;
         let mut all: Vec<_> = packages()?.into_iter().filter(Package::has_tests).chain(beside).collect();
         let is = |name: &str, package: &Package| {
             package.name == name || package.name.strip_prefix("leasehold-") == Some(name)
         };
-        if let Some(unknown) = names.iter().find(|name| !all.iter().any(|package| is(name, package))) {
+        if let Some(unknown) = chosen.iter().find(|name| !all.iter().any(|package| is(name, package))) {
             let known: Vec<&str> = all.iter().map(|package| package.name.as_str()).collect();
             return Err(format!("no package is named {unknown}; there are: {}", known.join(", ")));
         }
-        all.retain(|package| !named || names.iter().any(|name| is(name, package)));
+        all.retain(|package| !named || chosen.iter().any(|name| is(name, package)));
         Ok(Self { install, deep, packages: all, named, filters })
     }
 

@@ -218,8 +218,8 @@ fn the_terminal_is_as_it_was_after_every_end() {
 fn it_stops_for_the_shell_and_goes_on() {
     let place = Place::file();
     let _holder = place.hold("job/a");
-    let line = "set -m; leasehold watch; echo stopped:$?; read a; fg; echo code:$?; read b";
-    let mut terminal = on_a_terminal(&place, line);
+    let job = "set -m; leasehold watch; echo stopped:$?; read a; fg; echo code:$?; read b";
+    let mut terminal = on_a_terminal(&place, job);
     terminal.shows("job/a");
     terminal.type_in("\x1a");
     terminal.shows("stopped:");

@@ -57,7 +57,7 @@ impl LeastUser {
     /// Compares the commands with those that `doctor` misses where the server lets a user send none: with what it calls an error,
     /// and with what it warns of. The URL of such a server is behind `scheme`.
     pub async fn is_one_with_doctor(&self, kind: &Kind, scheme: &str) {
-        let server = FakeRedis::start(denies_all).await;
+        let server = FakeRedis::start(|words| Some(denies_all(words))).await;
         let examine = kind.examine.expect("something to look for");
         let findings = examine(&format!("{scheme}{}", server.url())).await.expect("a connection");
         let missed = |health| {
@@ -77,13 +77,13 @@ impl LeastUser {
 }
 
 /// Answers the script of `doctor`, which asks for the commands that a user may not send, with all of them.
-fn denies_all(words: &[&str]) -> Option<Vec<u8>> {
-    Some(match words {
+fn denies_all(words: &[&str]) -> Vec<u8> {
+    match words {
         ["EVAL", script, "1", _, commands @ ..] if script.contains("acl_check_cmd") => {
             let places = (1..=commands.len()).map(|place| format!("+{place}\r\n")).collect::<Vec<_>>();
             format!("*{}\r\n{}", commands.len(), places.concat()).into()
         }
         ["SCAN", ..] => "*2\r\n$1\r\n0\r\n*0\r\n".into(),
         _ => FakeRedis::greeting(words).unwrap_or_else(|| "+OK\r\n".into()),
-    })
+    }
 }

@@ -94,9 +94,14 @@ impl Shim {
 /// Has a number this value in these processes for so long. Answers how much another one, a count, grew meanwhile.
 pub(crate) fn set_for(lasts: Duration, shims: &[Shim], (number, value): (Number, i64), count: Number) -> u64 {
     let counted = || shims.iter().map(|shim| shim.get(count)).sum::<i64>();
+    let set = |value| {
+        for shim in shims {
+            shim.set(number, value);
+        }
+    };
     let before = counted();
-    shims.iter().for_each(|shim| shim.set(number, value));
+    set(value);
     thread::sleep(lasts);
-    shims.iter().for_each(|shim| shim.set(number, 0));
+    set(0);
     (counted() - before).unsigned_abs()
 }
