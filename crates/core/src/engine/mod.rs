@@ -38,12 +38,14 @@
 //! *Busy.* After each "busy" a pause begins, after which the store is asked again: at the latest when the lease in the way is over, if the
 //! store tells that. A claim follows the subscription because the key may have been freed before the subscription began. Where the store
 //! has a queue (Redis, etcd), it answers a waiter `Queued`; the claim is repeated with the same owner id to keep the place, and the grant
-//! comes as a notification. Elsewhere each claim of a waiter has a new owner id.
+//! comes as a notification. Elsewhere each claim of a waiter has a new owner id. A try ends with its first "busy", a wait with a limit by
+//! `TimesUp`.
 //!
-//! *Renewal.* If the store does not have the lease any more, it ends: Lost(Stolen), or Lost(ForceReleased) if the store says so. After an
-//! error the renewal is sent again, after a twelfth of the lease or a second at most; without an answer, after another third of the lease.
-//! Some leases are confirmed by a renewal before the waiter gets them: those of which nobody knows since when they are held (an answer to
-//! the claim was lost, and the claim was repeated), and short first leases that nothing renews later. Only there an error ends the lease.
+//! *Renewal.* The third of leases of a second and more is rounded up by at most 16 ms, so that they share batches. If the store does not
+//! have the lease any more, it ends: Lost(Stolen), or Lost(ForceReleased) if the store says so. After an error the renewal is sent again,
+//! after a twelfth of the lease or a second at most; without an answer, after another third of the lease. Some leases are confirmed by a
+//! renewal before the waiter gets them: those of which nobody knows since when they are held (an answer to the claim was lost, and the
+//! claim was repeated), and short first leases that nothing renews later. Only there an error ends the lease.
 //!
 //! A call comes in at `acquire.rs` and joins the wait queue of its key. `requests.rs` sends what `driver.rs` gives it, and the answer comes
 //! back as an event. `caller.rs` wakes the task that waits; that task also polls the request, as long as no other waiter needs the answer.
