@@ -177,7 +177,9 @@ pub(super) fn text(which: usize) -> Option<String> {
     // Both of a claim may be as long as they can be.
     match which % (texts.len() + 3) {
         0 => None,
-        1 | 2 => Some("é".repeat(crate::LockOptions::MAX_TEXT_BYTES / 2)),
+        1 => Some("é".repeat(crate::LockOptions::MAX_TEXT_BYTES / 2)),
+        // Of more characters, where a column counts those.
+        2 => Some("x".repeat(crate::LockOptions::MAX_TEXT_BYTES)),
         other => Some(texts[other - 3].to_owned()),
     }
 }

@@ -12,7 +12,7 @@ catches! {
     ShowsAlwaysFiveSeconds shows(|seen| each(seen, |holder| holder.remaining = Some(Duration::from_secs(5)))),
     ShowsHeldSinceAlways shows(|seen| each(seen, |holder| holder.granted_at = Some(SystemTime::UNIX_EPOCH))),
     ShowsAnotherToken shows(|seen| each(seen, |holder| holder.token = Some(FencingToken::of_epoch(1)))),
-    CutsTexts shows(|seen| each(seen, |holder| relabel(holder, |label| label.chars().take(64).collect()))),
+    CutsTexts shows(|seen| each(seen, |holder| relabel(holder, |label| label.chars().take(512).collect()))),
     TrimsTexts shows(|seen| each(seen, |holder| relabel(holder, |label| label.trim_end_matches(' ').to_owned()))),
     ShowsOneReader shows(|seen| seen.holders.truncate(1)),
     ListsByPattern lists(lists_by_pattern) => c25_list_takes_the_prefix_literally,
