@@ -276,9 +276,10 @@ impl Play {
             None => {}
             Some(Near::Owner(byte)) => {
                 had.grant.owner = near(had.grant.owner, byte);
-                // It may be that of an earlier grant, which only its own client has.
-                let same = self.had.iter().rev().find(|earlier| earlier.grant.owner == had.grant.owner);
-                had.by = same.map_or(had.by, |earlier| earlier.by);
+                // It may be that of an earlier grant, which only its own client has, and in one mode.
+                if let Some(same) = self.had.iter().rev().find(|earlier| earlier.grant.owner == had.grant.owner) {
+                    (had.by, had.grant.mode) = (same.by, same.grant.mode);
+                }
             }
             Some(Near::NextEpoch) => had.grant.epoch = had.grant.epoch.map(|epoch| epoch + 1),
             Some(Near::EpochBefore) => had.grant.epoch = had.grant.epoch.map(|epoch| epoch.saturating_sub(1)),
