@@ -193,10 +193,7 @@ fn in_words(mut text: String) -> String {
             text.replace_range(from..from + end + "\" }".len(), &message);
         }
     }
-    for said_before in ["IO Error: ", "Input/output error: "] {
-        text = text.replace(said_before, "");
-    }
-    text
+    text.replace("IO Error: ", "")
 }
 
 /// The text without characters that end a line, move a cursor, or change the direction of reading.

@@ -30,12 +30,8 @@ pub(crate) async fn try_acquire(store: &Store, id: &str, claim: &Claim) -> Resul
         ["granted", epoch] => {
             let lost = || store.redis.refusal(&format!("the entry of {} has lost its token", claim.key));
             let epoch = read_epoch(epoch).ok_or_else(lost)?;
-            if !store.redis.awaits_replicas() {
-                return Ok(Attempt::Granted { epoch: Some(epoch) });
-            }
             let grant = claim.grant(Some(epoch));
-            // Given back if replicas do not confirm it.
-            store.redis.confirm(&names.part(LOCK), epoch, Box::pin(release(store, id, &grant))).await
+            store.redis.confirm(&grant, || Box::pin(release(store, id, &grant))).await
         }
         ["busy", left, by] => match (Lease::read(left), session_id(by)) {
             (Some(Lease::Ends(left)), Some(session)) => Ok(Attempt::HeldBy { session, retry_in: Some(left) }),

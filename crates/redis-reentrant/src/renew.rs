@@ -16,11 +16,7 @@ pub(crate) async fn renew(store: &Store, id: &str, renewals: &[Renewal], within:
     let answers = answers.into_iter().zip(renewals);
     let statuses = answers.map(async |(answer, renewal)| store.lease_status(id, &answer?, &renewal.grant).await);
     let statuses = join_all(statuses).await;
-    if !store.redis.awaits_replicas() {
-        return statuses;
-    }
-    let names = renewals.iter().map(|renewal| store.redis.names(&renewal.grant.key).part(LOCK)).collect();
-    store.redis.confirm_renewals(within, names, statuses).await
+    store.redis.confirm_renewals(within, renewals.iter().map(|renewal| &renewal.grant), statuses).await
 }
 
 /// The locks, the session, and the epoch and the lease in ms of each grant.

@@ -31,7 +31,7 @@ pub(crate) async fn try_acquire(store: &Store, claim: &Claim) -> Result<Attempt>
     match *reply.words() {
         ["busy", left] => Ok(Attempt::Busy { retry_in: Lease::read(left).and_then(Lease::remaining) }),
         ["queued", left, numbers] => read_queued(claim, left, numbers, &inbox).ok_or_else(|| store.script_error(&[])),
-        _ => granted(store, claim, &names, &reply).await,
+        _ => granted(store, claim, &reply).await,
     }
 }
 
@@ -48,7 +48,7 @@ pub(crate) async fn downgrade(store: &Store, writer: &GrantRef, claim: &Claim) -
     if reply.words() == ["gone"] {
         return Ok(Attempt::Busy { retry_in: None });
     }
-    granted(store, claim, &names, &reply).await
+    granted(store, claim, &reply).await
 }
 
 fn keys(names: &KeyNames) -> ScriptArguments {
@@ -56,11 +56,11 @@ fn keys(names: &KeyNames) -> ScriptArguments {
 }
 
 /// Reads the answer `granted`, and has the replicas confirm it, where the builder asked for that; gives it back if they do not.
-async fn granted(store: &Store, claim: &Claim, names: &KeyNames, reply: &Reply) -> Result<Attempt> {
+async fn granted(store: &Store, claim: &Claim, reply: &Reply) -> Result<Attempt> {
     let words = reply.words();
     let Some(epoch) = words.strip_prefix(&["granted"]).and_then(|epoch| read_epoch(epoch.first()?)) else {
         return Err(store.script_error(&words));
     };
     let grant = claim.grant(Some(epoch));
-    store.confirm(&names.part(LOCK), epoch, Box::pin(release(store, &grant))).await
+    store.confirm(&grant, || Box::pin(release(store, &grant))).await
 }

@@ -36,12 +36,8 @@ pub(crate) async fn try_acquire(store: &Store, claim: &Claim) -> Result<Attempt>
         ["granted", epoch] => {
             let lost = || store.redis.refusal(&format!("the entry of {} has lost its token", claim.key));
             let epoch = read_epoch(epoch).ok_or_else(lost)?;
-            if !store.redis.awaits_replicas() {
-                return Ok(Attempt::Granted { epoch: Some(epoch) });
-            }
             let grant = claim.grant(Some(epoch));
-            // Given back if replicas do not confirm it.
-            store.redis.confirm(&names.part(LOCK), epoch, Box::pin(release(store, &grant))).await
+            store.redis.confirm(&grant, || Box::pin(release(store, &grant))).await
         }
         ["busy", left] => {
             let left = Lease::read(left).and_then(Lease::remaining).ok_or_else(|| store.redis.script_error(&[]))?;

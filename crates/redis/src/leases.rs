@@ -1,6 +1,7 @@
 //! What renewing, releasing and handing over have in common in backends that know a holder by its random owner id alone.
 
 use std::fmt::Write;
+use std::iter::once;
 use std::ops::Range;
 use std::time::Duration;
 
@@ -41,11 +42,7 @@ impl Store {
             let gone =
                 statuses.iter_mut().zip(renewals).filter(|(status, _)| matches!(status, Ok(LeaseStatus::NotHeld)));
             join_all(gone.map(async |(status, renewal)| *status = Ok(self.why_not_held(&renewal.grant).await))).await;
-            if !self.awaits_replicas() {
-                return statuses;
-            }
-            let names = renewals.iter().map(|renewal| self.names(&renewal.grant.key).part(LOCK)).collect();
-            self.confirm_renewals(within, names, statuses).await
+            self.confirm_renewals(within, renewals.iter().map(|renewal| &renewal.grant), statuses).await
         })
     }
 
@@ -76,16 +73,13 @@ impl Store {
         ttl: Duration,
     ) -> BoxFuture<'a, Result<LeaseStatus>> {
         Box::pin(async move {
-            let lock = self.names(&grant.key).part(LOCK);
             let epoch = grant.epoch.map_or_else(|| "-".to_owned(), |epoch| epoch.to_string());
-            let arguments = ScriptArguments::default().text(&lock).text(grant.owner.to_hex()).text(epoch);
+            let lock = self.names(&grant.key).part(LOCK);
+            let arguments = ScriptArguments::default().text(lock).text(grant.owner.to_hex()).text(epoch);
             let arguments = arguments.text(new_owner.to_hex()).text(ttl.as_millis());
             let reply = self.run(script, 1, arguments, None).await?;
-            let status = self.lease_status(&reply, grant).await;
-            if !self.awaits_replicas() {
-                return status;
-            }
-            let confirmed = self.confirm_renewals(ttl, vec![lock], vec![status]).await.pop();
+            let status = self.lease_status(&reply, grant).await?;
+            let confirmed = self.confirm_renewals(ttl, once(grant), vec![Ok(status)]).await.pop();
             // A replica that does not have it would let the old owner go on, or be taken over once more.
             let unknown = |error| Error::new(ErrorKind::Indeterminate, "attach").caused_by(error);
             confirmed.unwrap_or(Ok(LeaseStatus::NotHeld)).map_err(unknown)

@@ -7,7 +7,7 @@ use async_trait::async_trait;
 use fred::clients::Client;
 use futures::future::{BoxFuture, join, join_all};
 use leasehold_core::{
-    Attempt, Cursor, Error, ErrorKind, GroupCommit, LeaseStatus, LockKey, Notifications, Result, Subscription,
+    Attempt, Cursor, Error, ErrorKind, GrantRef, GroupCommit, LeaseStatus, LockKey, Notifications, Result, Subscription,
 };
 
 use crate::client::confirmation::Confirmation;
@@ -16,6 +16,7 @@ use crate::client::endpoint::Endpoint;
 use crate::client::info::{refuse_a_replica, warn_of_eviction, warn_of_fail_over};
 use crate::client::settings::ConnectionSettings;
 use crate::keyspace::names::{KeyNames, Namespace};
+use crate::leases::LOCK;
 use crate::pubsub::notifications::PubSub;
 use crate::pubsub::subscribers::forced_channel;
 use crate::script::arguments::ScriptArguments;
@@ -258,44 +259,37 @@ impl Store {
         Box::pin(self.0.connection.get(name))
     }
 
-    /// Whether grants and renewals count only when replicas have them.
-    pub fn awaits_replicas(&self) -> bool {
-        self.0.confirmation.is_some()
-    }
-
-    /// Grants `epoch` if enough replicas have what this connection wrote under `name`, and gives the lock back if not: a
+    /// Lets a grant count. Where replicas are to confirm grants and too few have what this connection wrote, it is given back: a
     /// fail-over could forget it.
     ///
     /// # Errors
     /// [`Unavailable`](ErrorKind::Unavailable) when it was given back, [`Indeterminate`](ErrorKind::Indeterminate) when that
     /// failed too, so that the engine goes on giving it back.
-    pub fn confirm<'a>(
+    pub async fn confirm<'a>(
         &'a self,
-        name: &'a str,
-        epoch: u64,
-        give_back: BoxFuture<'a, Result<LeaseStatus>>,
-    ) -> BoxFuture<'a, Result<Attempt>> {
-        Box::pin(async move {
-            let Some(confirmation) = self.0.confirmation else { return Ok(Attempt::Granted { epoch: Some(epoch) }) };
-            confirmation.confirm(&self.0.connection, name, epoch, give_back).await
-        })
+        grant: &'a GrantRef,
+        give_back: impl FnOnce() -> BoxFuture<'a, Result<LeaseStatus>>,
+    ) -> Result<Attempt> {
+        if let Some(confirmation) = self.0.confirmation {
+            confirmation.confirm(&self.0.connection, self.names(&grant.key).part(LOCK), give_back()).await?;
+        }
+        Ok(Attempt::Granted { epoch: grant.epoch })
     }
 
-    /// Counts those renewals that enough replicas have; `names` are the names of the locks, in the order of `statuses`. Each
-    /// primary is asked once for all of them.
+    /// Counts those renewals that enough replicas have, where they are asked. The grants are in the order of `statuses`; each primary
+    /// is asked once for all of them.
     ///
     /// A renewal that falls short is [`Unavailable`](ErrorKind::Unavailable): the entry may live longer on the primary, but
     /// its successor would not know.
-    pub fn confirm_renewals(
+    pub async fn confirm_renewals<'a>(
         &self,
         within: Duration,
-        names: Vec<String>,
+        grants: impl Iterator<Item = &'a GrantRef>,
         statuses: Vec<Result<LeaseStatus>>,
-    ) -> BoxFuture<'_, Vec<Result<LeaseStatus>>> {
-        Box::pin(async move {
-            let Some(confirmation) = self.0.confirmation else { return statuses };
-            confirmation.confirm_renewals(within, &self.0.connection, names, statuses).await
-        })
+    ) -> Vec<Result<LeaseStatus>> {
+        let Some(confirmation) = self.0.confirmation else { return statuses };
+        let names = grants.map(|grant| self.names(&grant.key).part(LOCK)).collect();
+        confirmation.confirm_renewals(within, &self.0.connection, names, statuses).await
     }
 
     /// The error for a reply that is none of a script's own answers: `foreign`, key, type (there is an entry under our name

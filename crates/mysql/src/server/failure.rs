@@ -120,7 +120,7 @@ impl FailureClass {
         secrets: Option<&Secrets>,
     ) -> Error {
         let error = Error::new(self.kind, operation);
-        let said = failure.to_string();
+        let said = said(failure);
         let is_harmless = secrets.is_some_and(|secrets| secrets.hide(&said) == said);
         let said = if is_harmless { said } else { unquoted(failure) };
         match self.advice {
@@ -136,6 +136,16 @@ fn unquoted(failure: &Failure) -> String {
         Failure::Server(refusal) => format!("server error {}, in words that may quote a password", refusal.code),
         Failure::Driver(DriverError::ConnectionClosed | DriverError::PoolDisconnected) => failure.to_string(),
         Failure::Driver(_) => "the driver does not take the server's answer".to_owned(),
+        _ => said(failure),
+    }
+}
+
+/// The failure, without what the driver says twice before it: "Input/output error: Input/output error: ".
+fn said(failure: &Failure) -> String {
+    match failure {
+        Failure::Io(IoError::Io(why)) => why.to_string(),
+        #[cfg(feature = "tls-rustls")]
+        Failure::Io(why) => why.to_string(),
         _ => failure.to_string(),
     }
 }

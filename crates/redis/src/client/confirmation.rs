@@ -3,8 +3,8 @@ use std::time::Duration;
 use fred::types::Value;
 use fred::types::config::Server;
 use fred::util::redis_keyslot;
-use futures::future::join_all;
-use leasehold_core::{Attempt, Error, ErrorKind, LeaseStatus, Result};
+use futures::future::{BoxFuture, join_all};
+use leasehold_core::{Error, ErrorKind, LeaseStatus, Result};
 
 use crate::client::command::Target;
 use crate::client::connection::Connection;
@@ -36,49 +36,52 @@ impl Confirmation {
     }
 
     /// See [`Store::confirm`](crate::Store::confirm).
-    pub(crate) async fn confirm(
+    pub(crate) fn confirm<'a>(
         self,
-        connection: &Connection,
-        name: &str,
-        epoch: u64,
-        give_back: impl Future<Output = Result<LeaseStatus>>,
-    ) -> Result<Attempt> {
-        let nodes = connection.writers(redis_keyslot(name.as_bytes()));
-        let asked = nodes.into_iter().map(|node| self.shortfall(connection, node, "the grant, which was given back,"));
-        let Some(short) = join_all(asked).await.into_iter().flatten().next() else {
-            return Ok(Attempt::Granted { epoch: Some(epoch) });
-        };
-        let unknown = |error| Error::new(ErrorKind::Indeterminate, "acquire").caused_by(error);
-        Err(give_back.await.map_or_else(unknown, |_| short))
+        connection: &'a Connection,
+        name: String,
+        give_back: BoxFuture<'a, Result<LeaseStatus>>,
+    ) -> BoxFuture<'a, Result<()>> {
+        Box::pin(async move {
+            let nodes = connection.writers(redis_keyslot(name.as_bytes()));
+            let what = "the grant, which was given back,";
+            let asked = nodes.into_iter().map(|node| self.shortfall(connection, node, what));
+            let Some(short) = join_all(asked).await.into_iter().flatten().next() else { return Ok(()) };
+            let unknown = |error| Error::new(ErrorKind::Indeterminate, "acquire").caused_by(error);
+            Err(give_back.await.map_or_else(unknown, |_| short))
+        })
     }
 
     /// See [`Store::confirm_renewals`](crate::Store::confirm_renewals).
-    pub(crate) async fn confirm_renewals(
+    pub(crate) fn confirm_renewals(
         self,
         within: Duration,
         connection: &Connection,
         names: Vec<String>,
         mut answers: Vec<Result<LeaseStatus>>,
-    ) -> Vec<Result<LeaseStatus>> {
-        // Beside the renewal itself.
-        let hasty = Self { within: self.within.min(within / 4).max(Duration::from_millis(1)), ..self };
-        let writers: Vec<_> = names.iter().map(|name| connection.writers(redis_keyslot(name.as_bytes()))).collect();
-        let held = answers.iter().map(|answer| matches!(answer, Ok(LeaseStatus::Held)));
-        let mut nodes: Vec<&Option<Server>> = Vec::new();
-        for writer in writers.iter().zip(held).filter(|(_, held)| *held).flat_map(|(writers, _)| writers) {
-            if !nodes.contains(&writer) {
-                nodes.push(writer);
+    ) -> BoxFuture<'_, Vec<Result<LeaseStatus>>> {
+        Box::pin(async move {
+            // Beside the renewal itself.
+            let hasty = Self { within: self.within.min(within / 4).max(Duration::from_millis(1)), ..self };
+            let writers: Vec<_> = names.iter().map(|name| connection.writers(redis_keyslot(name.as_bytes()))).collect();
+            let held = answers.iter().map(|answer| matches!(answer, Ok(LeaseStatus::Held)));
+            let mut nodes: Vec<&Option<Server>> = Vec::new();
+            for writer in writers.iter().zip(held).filter(|(_, held)| *held).flat_map(|(writers, _)| writers) {
+                if !nodes.contains(&writer) {
+                    nodes.push(writer);
+                }
             }
-        }
-        let asked = nodes.iter().map(|node| hasty.shortfall(connection, (*node).clone(), "the renewal"));
-        let shortfalls = join_all(asked).await;
-        for (answer, writers) in answers.iter_mut().zip(&writers) {
-            let short = nodes.iter().zip(&shortfalls).find(|(node, short)| short.is_some() && writers.contains(node));
-            if let (Ok(LeaseStatus::Held), Some((_, Some(error)))) = (&answer, short) {
-                *answer = Err(error.retell());
+            let asked = nodes.iter().map(|node| hasty.shortfall(connection, (*node).clone(), "the renewal"));
+            let shortfalls = join_all(asked).await;
+            for (answer, writers) in answers.iter_mut().zip(&writers) {
+                let short =
+                    nodes.iter().zip(&shortfalls).find(|(node, short)| short.is_some() && writers.contains(node));
+                if let (Ok(LeaseStatus::Held), Some((_, Some(error)))) = (&answer, short) {
+                    *answer = Err(error.retell());
+                }
             }
-        }
-        answers
+            answers
+        })
     }
 
     async fn shortfall(self, connection: &Connection, node: Option<Server>, what: &str) -> Option<Error> {

@@ -5,7 +5,8 @@ use std::ops::Range;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use leasehold_core::{Attempt, ErrorKind, LeaseStatus, Result};
+use futures::FutureExt;
+use leasehold_core::{Attempt, ErrorKind, GrantRef, LeaseStatus, Result};
 use leasehold_redis::fred::interfaces::ClientLike;
 use leasehold_redis::fred::types::Builder;
 use leasehold_redis::fred::types::config::Config;
@@ -102,9 +103,14 @@ fn scripts(node: &FakeRedis) -> usize {
 /// A key in the slots of each of three nodes, and what is the slot of the last.
 fn keys() -> [String; 3] {
     let in_slots = |slots: Range<u16>| {
-        (0..1000).map(|n| format!("k{n}")).find(|key| slots.contains(&redis_keyslot(key.as_bytes())))
+        (0..1000).map(|n| format!("leasehold:k{n}")).find(|key| slots.contains(&redis_keyslot(key.as_bytes())))
     };
     [0..5461, 5461..10923, 10923..16384].map(|slots| in_slots(slots).unwrap())
+}
+
+/// A grant whose entry is in the slot of this key.
+fn grant_of(key: &str) -> GrantRef {
+    stores::grant(key.trim_start_matches("leasehold:"))
 }
 
 #[test]
@@ -132,13 +138,12 @@ async fn replicas_are_asked_of_the_node_that_wrote() {
     *map.lock().unwrap() = vec![(8000, one.port()), (16383, none.port())];
     let settings = ConnectionSettings { replicas: (1, Duration::from_millis(100)), ..ConnectionSettings::default() };
     let store = open_with(&[&one], &settings).await.unwrap();
-    let [first, _, last] = keys();
-    let back = || Box::pin(async { Ok(LeaseStatus::Held) });
-    assert_eq!(store.confirm(&first, 7, back()).await.unwrap(), Attempt::Granted { epoch: Some(7) });
-    assert_eq!(store.confirm(&last, 7, back()).await.unwrap_err().kind(), ErrorKind::Unavailable);
-    let names = vec![last.clone(), first, last];
+    let [first, _, last] = keys().map(|key| grant_of(&key));
+    let back = || async { Ok(LeaseStatus::Held) }.boxed();
+    assert_eq!(store.confirm(&first, back).await.unwrap(), Attempt::Granted { epoch: first.epoch });
+    assert_eq!(store.confirm(&last, back).await.unwrap_err().kind(), ErrorKind::Unavailable);
     let renewed = (0..3).map(|_| Ok(LeaseStatus::Held)).collect();
-    let renewed = store.confirm_renewals(Duration::from_secs(4), names, renewed).await;
+    let renewed = store.confirm_renewals(Duration::from_secs(4), [&last, &first, &last].into_iter(), renewed).await;
     let counts: Vec<_> = renewed.iter().map(Result::is_ok).collect();
     assert_eq!(counts, [false, true, false]);
     let waits = |node: &FakeRedis| node.received().iter().filter(|words| words[0] == "WAIT").count();
@@ -166,9 +171,10 @@ async fn a_client_of_the_callers_that_looks_after_a_cluster_is_asked_for_all_nod
         after = next;
     }
     assert_eq!(found.len(), 4);
-    let back = || Box::pin(async { Ok(LeaseStatus::Held) });
-    assert!(store.confirm(&first, 7, back()).await.is_ok());
-    assert_eq!(store.confirm(&last, 7, back()).await.unwrap_err().kind(), ErrorKind::Unavailable);
+    let back = || async { Ok(LeaseStatus::Held) }.boxed();
+    let grants = [grant_of(&first), grant_of(&last)];
+    assert!(store.confirm(&grants[0], back).await.is_ok());
+    assert_eq!(store.confirm(&grants[1], back).await.unwrap_err().kind(), ErrorKind::Unavailable);
     // Its slots have moved: the client follows.
     map.lock().unwrap()[1].1 = one.port();
     assert_eq!(asked(&store, &last).await.unwrap(), one.port());

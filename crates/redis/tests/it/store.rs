@@ -1,7 +1,9 @@
 //! What a backend asks of a store, on real servers.
 
+use std::iter::once;
 use std::time::Duration;
 
+use futures::FutureExt;
 use leasehold_core::LeaseStatus::{Held, NotHeld};
 use leasehold_core::{
     Attempt, Claim, Cursor, Error, ErrorKind, Health, LockKey, Mode, Notification, Notifications, OwnerId, Renewal,
@@ -63,23 +65,21 @@ async fn a_grant_or_renewal_counts_when_enough_replicas_have_it() {
         Store::open(ConnectionSettings { replicas, ..settings(&server) }, RELEASES).await.unwrap()
     };
     let (none, one, two) = (awaiting(0).await, awaiting(1).await, awaiting(2).await);
-    assert_eq!([&none, &one, &two].map(Store::awaits_replicas), [false, true, true]);
-    let given_back = || Box::pin(async { Ok(Held) });
-    let not_given_back = || Box::pin(async { Err(Error::new(ErrorKind::Unavailable, "release")) });
+    let (held, not_held) = (stores::grant("k"), stores::grant("l"));
+    let not_given_back = || async { Err(Error::new(ErrorKind::Unavailable, "release")) }.boxed();
     for store in [&none, &one] {
-        let granted = store.confirm("{k}:lock", 7, not_given_back()).await.unwrap();
+        let granted = store.confirm(&held, not_given_back).await.unwrap();
         assert_eq!(granted, Attempt::Granted { epoch: Some(7) });
     }
-    let short = two.confirm("{k}:lock", 7, given_back()).await.unwrap_err();
+    let short = two.confirm(&held, || async { Ok(Held) }.boxed()).await.unwrap_err();
     assert_eq!(short.kind(), ErrorKind::Unavailable);
     assert!(short.to_string().contains("1 of 2 replicas confirmed the grant"), "{short}");
-    let unknown = two.confirm("{k}:lock", 7, not_given_back()).await.unwrap_err();
+    let unknown = two.confirm(&held, not_given_back).await.unwrap_err();
     assert_eq!(unknown.kind(), ErrorKind::Indeterminate);
 
     let renewed = async |store: &Store| {
         let statuses = vec![Ok(Held), Ok(NotHeld)];
-        let names = vec!["{k}:lock".to_owned(), "{l}:lock".to_owned()];
-        store.confirm_renewals(Duration::from_secs(2), names, statuses).await
+        store.confirm_renewals(Duration::from_secs(2), [&held, &not_held].into_iter(), statuses).await
     };
     for store in [&none, &one] {
         let statuses: Vec<_> = renewed(store).await.into_iter().map(Result::unwrap).collect();
@@ -93,17 +93,16 @@ async fn a_grant_or_renewal_counts_when_enough_replicas_have_it() {
     // A quarter of the time that the renewal has, and no longer than is asked for.
     for (within, ms) in [(400, 100), (60_000, 300)] {
         let statuses = vec![Ok(Held)];
-        let short = two.confirm_renewals(Duration::from_millis(within), vec!["{k}:lock".into()], statuses).await;
+        let short = two.confirm_renewals(Duration::from_millis(within), once(&held), statuses).await;
         let told = short[0].as_ref().unwrap_err().to_string();
         assert!(told.contains(&format!("within {ms}ms")), "{told}");
     }
     let gone = vec![Ok(NotHeld)];
     let waits = server.calls("wait").await;
-    two.confirm_renewals(Duration::from_secs(2), vec!["{k}:lock".into()], gone).await;
+    two.confirm_renewals(Duration::from_secs(2), once(&held), gone).await;
     assert_eq!(server.calls("wait").await, waits, "nobody is asked about what is gone");
 
     let lease = Duration::from_secs(60);
-    let held = Claim::new(&key("k"), Mode::Exclusive, lease).grant(Some(7));
     let in_doubt = two.take_over(&HELD, &held, held.owner, lease).await.unwrap_err();
     assert_eq!(in_doubt.kind(), ErrorKind::Indeterminate);
     assert_eq!(one.take_over(&HELD, &held, held.owner, lease).await.unwrap(), Held);

@@ -1,6 +1,8 @@
 //! Stores without a function of a backend, and a script that asks nothing of the server.
 
-use leasehold_core::Result;
+use std::time::Duration;
+
+use leasehold_core::{Claim, GrantRef, LockKey, Mode, Result};
 use leasehold_redis::{
     ConnectionSettings, Endpoint, Namespace, Notify, Script, ScriptArguments, Source, Store, StoreOptions,
 };
@@ -24,6 +26,11 @@ pub(crate) async fn heard(store: &Store, key: &str) -> Result<String> {
     let reply = store.run(&ECHO, 1, ScriptArguments::default().text(key).text("a"), None).await?;
     assert_eq!(reply.words()[0], "heard");
     Ok(reply.words()[1].to_owned())
+}
+
+/// A grant of this key, by nobody.
+pub(crate) fn grant(key: &str) -> GrantRef {
+    Claim::new(&LockKey::new(key).unwrap(), Mode::Exclusive, Duration::from_secs(60)).grant(Some(7))
 }
 
 /// A text as a server sends it.
