@@ -156,7 +156,7 @@ pub(super) const MUTANTS: &[Mutant] = mutants! {
         "return all_held and 'held' or answers" => "for i in ipairs(answers) do answers[i] = all_held and 'held' or 'gone' end return answers";
     "redis-single": "anybody releases" in "crates/redis-single/src/lua/release.lua",
         "not held or string.sub(held, 1, 32) ~= owner" => "not held";
-    "redis-single": "tokens are the clock alone" in NEXT_EPOCH_LUA,
+    "redis-single" by "epochs": "tokens are the clock alone" in NEXT_EPOCH_LUA,
         "stored and math.max(stored + 1, now) or most" => "now";
     "redis-single": "tokens do not begin at the clock" in NEXT_EPOCH_LUA,
         "stored and math.max(stored + 1, now) or most" => "(stored or 0) + 1";
@@ -175,7 +175,7 @@ pub(super) const MUTANTS: &[Mutant] = mutants! {
         "if left < tonumber(lease) then" => "if true then";
     "redis-single": "a renewal brings back what is gone" in RENEW_LUA,
         "return 'gone'" => "return redis.pcall('SET', lock, grant .. '{}', 'PX', lease, 'NX') and 'held'";
-    "redis-single": "a counter is raised by another command than the grant, and too late" in "crates/redis-single/src/lua/try_acquire.lua",
+    "redis-single" by "epochs": "a counter is raised by another command than the grant, and too late" in "crates/redis-single/src/lua/try_acquire.lua",
         "fence, 'epoch ' .. number" => "fence, last";
     "redis-single" by "topologies": "what WAIT answers is not looked at, as on another connection" in "crates/redis/src/client/confirmation.rs",
         "Ok(confirmed) if confirmed >= u64::from(self.replicas) => None" => "Ok(confirmed) if confirmed < u64::MAX => None";

@@ -37,27 +37,30 @@ pub(crate) fn run(words: &[&str]) -> Result<bool, String> {
     chosen.iter().try_for_each(|mutant| mutant.patched(&root()).map(drop))?;
     // As many lanes as processors: most of a build and of a run waits.
     let lanes = thread::available_parallelism().map_or(1, usize::from);
-    let parts: Vec<_> = chosen.chunks(chosen.len().div_ceil(lanes).max(1)).enumerate().collect();
-    let caught: usize = at_once(&parts, lanes, |(lane, part)| caught(*lane, part))?.iter().sum();
+    let parts = chosen.chunks(chosen.len().div_ceil(lanes).max(1)).enumerate();
+    // One after another: git takes one stash at a time.
+    let parts: Vec<_> = parts
+        .map(|(lane, part)| Ok((Worktree::of_now(&format!("seeded-{lane}"))?, part)))
+        .collect::<Result<_, String>>()?;
+    let caught: usize = at_once(&parts, lanes, |(copy, part)| caught(copy, part))?.iter().sum();
     println!("\nmutants: {caught} of {} caught", chosen.len());
     Ok(caught == chosen.len())
 }
 
 /// How many of these are caught. Each lane has servers of its own: a PostgreSQL has the functions of whoever migrated it last.
-fn caught(lane: usize, part: &[&Mutant]) -> Result<usize, String> {
-    let copy = Worktree::of_now(&format!("seeded-{lane}"))?;
+fn caught(copy: &Worktree, part: &[&Mutant]) -> Result<usize, String> {
     let fleet = Fleet::start(|_| true)?;
     let (mut caught, mut patience) = (0, BTreeMap::new());
     for mutant in part {
         let asked = (mutant.backend, mutant.tests);
         let patience = match patience.get(&asked) {
             Some(known) => *known,
-            None => *patience.entry(asked).or_insert(on_what_is_right(&copy, &fleet, asked)?),
+            None => *patience.entry(asked).or_insert(on_what_is_right(copy, &fleet, asked)?),
         };
         let (began, file) = (Instant::now(), copy.tree.join(mutant.file));
         let right = read(&file)?;
         write(&file, &mutant.patched(&copy.tree)?)?;
-        let end = end(&copy, &fleet, asked, patience);
+        let end = end(copy, &fleet, asked, patience);
         write(&file, &right)?;
         caught += usize::from(matches!(end, Ok(End::Noticed(_) | End::Hung)));
         let end = end.map_or_else(|why| format!("NOT RUN: {why}"), |end| end.to_string());
