@@ -48,13 +48,14 @@ usage: cargo xtask <command>
                                       --seed: only its model, with the scripts of an earlier run
   new-backend NAME [--standalone DIR] write a crate for a store that has none: it compiles, and fails the suite until its steps
                                       are written  --standalone: a crate in DIR, outside of this workspace
-  mutants [--install] [--quick] [--again] [--tests=NAME] [FILE...]
+  mutants [--install] [--quick] [--again] [--tests=NAME] [--by-test] [FILE...]
                                       change the engine's state machine in every small way that cargo-mutants knows, and
                                       check that its unit tests or its search notice each change
                                       FILE: change only these files, for example grant or key
                                       --install: first install cargo-mutants  --quick: only a first, small search
                                       --again: only the changes that no earlier run has noticed
                                       --tests: only the tests with this in their names, for example --tests=signals::
+                                      --by-test: run all tests on each change, and list those that can go
   mutants redis | mysql | postgres | etcd [the same]
                                       the same for the crate around this driver, its tests, and those of the backends on it
                                       FILE: for example store or script/batch, or a folder  --quick: only the crate's own tests

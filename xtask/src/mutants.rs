@@ -4,12 +4,14 @@
 mod list;
 pub(crate) mod seeded;
 
+use std::collections::BTreeMap;
 use std::env;
 use std::fs;
 use std::process::Command;
 
 use crate::command::printed;
 use crate::services::Fleet;
+use crate::tally::{failed_test, passed_test};
 use crate::tools;
 use crate::workspace::{read, target};
 use crate::worktree::Worktree;
@@ -134,11 +136,13 @@ const SUBJECTS: [Subject; 5] = [
 ];
 
 /// Changes the state machine, or the crate that the first word names: the files with these names, or all. With `--again`, only in ways
-/// that no earlier run has noticed; with `--tests=NAME`, for the tests with this in their names.
+/// that no earlier run has noticed; with `--tests=NAME`, for the tests with this in their names; with `--by-test`, all tests run on each
+/// change, and those are listed that notice nothing which others do not notice.
 pub(crate) fn run(words: &[&str]) -> Result<bool, String> {
     let (flags, words): (Vec<&str>, Vec<&str>) = words.iter().partition(|word| word.starts_with("--"));
     let tests = flags.iter().find_map(|flag| flag.strip_prefix("--tests="));
-    let known = |flag: &str| ["--install", "--quick", "--again"].contains(&flag) || flag.starts_with("--tests=");
+    let known =
+        |flag: &str| ["--install", "--quick", "--again", "--by-test"].contains(&flag) || flag.starts_with("--tests=");
     if let Some(unknown) = flags.iter().find(|flag| !known(flag)) {
         return Err(format!("no such option: {unknown}"));
     }
@@ -156,9 +160,14 @@ pub(crate) fn run(words: &[&str]) -> Result<bool, String> {
         let mut asks = mutants.command()?;
         asks.args(again.then_some("--iterate")).args(["--cargo-arg", look.target]);
         asks.args(look.packages.iter().flat_map(|package| ["--test-package", package]));
-        asks.args(["--", "--", tests.unwrap_or(look.filter)]).envs(IN_BRIEF).envs(fleet.environment());
+        let by_test = flags.contains(&"--by-test");
+        asks.arg("--").args(by_test.then_some("--no-fail-fast")).args(["--", tests.unwrap_or(look.filter)]);
+        asks.envs(IN_BRIEF).envs(fleet.environment());
         asks.envs(Some(look.setting).filter(|(name, _)| !name.is_empty()));
         try_all(&mut asks)?;
+        if by_test {
+            println!("others notice what these notice: {:#?}", mutants.not_needed()?);
+        }
         passed = mutants.found("missed")?;
         // What does not compile is no change.
         all -= mutants.found("unviable")?;
@@ -207,6 +216,34 @@ impl Mutants {
     /// How many changes of the last run have this end.
     fn found(&self, end: &str) -> Result<usize, String> {
         Ok(read(&self.found.join("mutants.out").join(end).with_extension("txt"))?.lines().count())
+    }
+
+    /// Tests of the last run that can all go, and the others would still notice every change. Those that notice least come first.
+    fn not_needed(&self) -> Result<Vec<String>, String> {
+        let logs = self.found.join("mutants.out/log");
+        let logs = fs::read_dir(&logs).map_err(|failure| format!("{}: {failure}", logs.display()))?;
+        let (mut tests, mut noticed_by) = (BTreeMap::<String, Vec<usize>>::new(), Vec::<usize>::new());
+        for (change, log) in logs.flatten().enumerate() {
+            let printed = read(&log.path())?;
+            noticed_by.push(0);
+            for line in printed.lines() {
+                let failed = failed_test(line);
+                let Some(test) = failed.or_else(|| passed_test(line)) else { continue };
+                let noticed = tests.entry(test.to_owned()).or_default();
+                if failed.is_some() {
+                    noticed.push(change);
+                    noticed_by[change] += 1;
+                }
+            }
+        }
+        let mut tests: Vec<_> = tests.into_iter().collect();
+        tests.sort_by_key(|(_, noticed)| noticed.len());
+        tests.retain(|(_, noticed)| {
+            let others_do = noticed.iter().all(|change| noticed_by[*change] > 1);
+            noticed.iter().filter(|_| others_do).for_each(|change| noticed_by[*change] -= 1);
+            others_do
+        });
+        Ok(tests.into_iter().map(|(test, _)| test).collect())
     }
 }
 

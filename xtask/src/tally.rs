@@ -55,7 +55,16 @@ impl fmt::Display for Tally {
 
 /// The test that a line says has failed, such as `test memory::c01_a_second_holder_is_excluded ... FAILED`.
 pub(crate) fn failed_test(line: &str) -> Option<&str> {
-    line.strip_prefix("test ")?.strip_suffix(" ... FAILED").map(str::trim_end)
+    ended_test(line, " ... FAILED")
+}
+
+/// The same of one that passed.
+pub(crate) fn passed_test(line: &str) -> Option<&str> {
+    ended_test(line, " ... ok")
+}
+
+fn ended_test<'l>(line: &'l str, end: &str) -> Option<&'l str> {
+    line.strip_prefix("test ")?.strip_suffix(end).map(str::trim_end)
 }
 
 /// Reads a line such as `test result: ok. 3 passed; 0 failed; 1 ignored; ...`.
