@@ -4,6 +4,7 @@
 mod bench_checker;
 mod circles;
 mod documents;
+mod events;
 mod harness;
 mod readmes;
 mod release;

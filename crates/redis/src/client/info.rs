@@ -9,13 +9,12 @@ use crate::client::connection::Connection;
 /// Sentinels to replace it, and that writes on when it is cut off from all of them. Of none that does not tell.
 pub(crate) async fn warn_of_fail_over(connection: &Connection) {
     for node in connection.primaries() {
-        let server = node.as_ref().map(|node| format!("{}: ", node.to_string().escape_debug())).unwrap_or_default();
+        let server = node.as_ref().map(ToString::to_string);
         if replication(connection, node).await.is_some_and(|info| info.writes_alone(connection.has_sentinels())) {
             tracing::warn!(
-                "{server}this Redis can be replaced by a replica and goes on writing when it is cut off from all of \
-                 them, so that a fail-over can put two holders side by side: set min-replicas-to-write 1 and a \
-                 min-replicas-max-lag shorter than the time after which it counts as down, and let replicas confirm \
-                 grants and renewals (confirm_replicas)"
+                server,
+                "a fail-over can put two holders side by side, for this Redis goes on writing when it is cut off from all \
+                 replicas: set min-replicas-to-write 1 and confirm_replicas; leasehold doctor says more"
             );
         }
     }

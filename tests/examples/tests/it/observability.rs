@@ -1,4 +1,4 @@
-//! The tables of `docs/observability.md`, beside what the code emits.
+//! The metrics of `docs/observability.md`, beside what the code emits.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -8,36 +8,14 @@ use std::time::Duration;
 use leasehold::{Admin, Clock, ErrorKind, LockKey, LockOptions, LockerExt, LossReason, Memory, describe_metrics};
 use leasehold_testkit::test;
 use metrics_exporter_prometheus::PrometheusBuilder;
-use proc_macro2::{TokenStream, TokenTree};
 
 /// What was measured: the kind of each metric, and its labels with their values.
 pub(crate) type Metrics = BTreeMap<String, (String, BTreeMap<String, BTreeSet<String>>)>;
-
-/// A span or an event.
-#[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
-struct Told {
-    by: String,
-    name: String,
-    level: String,
-    fields: BTreeSet<String>,
-}
 
 pub(crate) fn documented_metrics() -> Metrics {
     let labels = |cell: &str| cell.split(';').map(|label| split_first(codes(label))).collect();
     let metrics = rows("| metric |").map(|row| (code(&row[0]), (row[1].clone(), labels(&row[3]))));
     metrics.collect()
-}
-
-fn documented_events() -> BTreeSet<Told> {
-    let told = |row: &[String], by: String, fields: usize| Told {
-        by,
-        name: code(&row[0]),
-        level: row[1].clone(),
-        fields: codes(&row[fields]).into_iter().collect(),
-    };
-    let of_core = rows("| span |").chain(rows("| event | level | fields"));
-    let of_core = of_core.map(|row| told(&row, "leasehold_core".to_owned(), 2));
-    of_core.chain(rows("| event | level | crate").map(|row| told(&row, code(&row[2]), 3))).collect()
 }
 
 /// The rows of the table with this head, as cells.
@@ -160,67 +138,4 @@ async fn locks_are_lost(locks: &Memory) {
     let open = other.lock("open").await.unwrap();
     other.close().await;
     assert_eq!(open.lost().await, LossReason::Shutdown);
-}
-
-/// In the code of the published crates, so that also those are found that take a fault of a server.
-#[test]
-fn every_span_and_event_of_the_code_is_documented_and_nothing_else() {
-    let mut found = BTreeSet::new();
-    for folder in fs::read_dir(root().join("crates")).unwrap().map(|entry| entry.unwrap().path()) {
-        let name = folder.file_name().unwrap().to_string_lossy().replace('-', "_");
-        if name != "testkit" {
-            add_told(&folder.join("src"), &format!("leasehold_{name}"), &mut found);
-        }
-    }
-    let documented = documented_events();
-    assert!(documented.len() > 30, "the tables were not found");
-    let undocumented: Vec<_> = found.difference(&documented).collect();
-    let absent: Vec<_> = documented.difference(&found).collect();
-    assert!(undocumented.is_empty() && absent.is_empty(), "undocumented: {undocumented:#?}\ngone: {absent:#?}");
-}
-
-/// Adds what the files of a folder tell. The suite emits nothing.
-fn add_told(folder: &Path, by: &str, told: &mut BTreeSet<Told>) {
-    for path in fs::read_dir(folder).into_iter().flatten().map(|entry| entry.unwrap().path()) {
-        if path.is_dir() && !path.ends_with("conformance") {
-            add_told(&path, by, told);
-        } else if path.extension().is_some_and(|extension| extension == "rs") {
-            let text = fs::read_to_string(&path).unwrap();
-            if text.contains("tracing::") {
-                add_told_in(text.parse().unwrap(), by, told);
-            }
-        }
-    }
-}
-
-/// Adds `tracing::warn!(fields, "name")` and `tracing::debug_span!("name", fields)`.
-fn add_told_in(code: TokenStream, by: &str, told: &mut BTreeSet<Told>) {
-    let mut before = Vec::new();
-    for token in code {
-        if let TokenTree::Group(group) = &token {
-            let called: String = before.iter().rev().take(5).rev().map(String::as_str).collect();
-            let kind = called.strip_prefix("tracing::").and_then(|called| called.strip_suffix('!'));
-            let level = kind.map_or("", |kind| kind.strip_suffix("_span").unwrap_or(kind));
-            if ["error", "warn", "info", "debug", "trace"].contains(&level) {
-                let (name, fields) = name_and_fields(group.stream());
-                told.insert(Told { by: by.to_owned(), name, level: level.to_owned(), fields });
-            }
-            add_told_in(group.stream(), by, told);
-        }
-        before.push(token.to_string());
-    }
-}
-
-fn name_and_fields(arguments: TokenStream) -> (String, BTreeSet<String>) {
-    let (mut name, mut fields) = (String::new(), BTreeSet::new());
-    let arguments: Vec<TokenTree> = arguments.into_iter().collect();
-    for argument in arguments.split(|token| token.to_string() == ",") {
-        if let [TokenTree::Literal(text)] = argument {
-            // A text of several lines is one.
-            name = text.to_string().trim_matches('"').split("\\\n").map(str::trim_start).collect();
-        } else if let Some(field) = argument.iter().find(|token| matches!(token, TokenTree::Ident(_))) {
-            fields.insert(field.to_string());
-        }
-    }
-    (name, fields)
 }
