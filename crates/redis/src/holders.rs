@@ -6,7 +6,7 @@ use std::slice;
 use futures::future::{BoxFuture, join};
 use leasehold_core::{Cursor, Holder, Holders, LockKey, Page, Result};
 
-use crate::leases::LOCK;
+use crate::keyspace::names::LOCK;
 use crate::queue::QUEUE;
 use crate::script::arguments::ScriptArguments;
 use crate::script::reply::Reply;

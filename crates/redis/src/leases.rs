@@ -8,16 +8,11 @@ use std::time::Duration;
 use futures::future::{BoxFuture, join_all};
 use leasehold_core::{Error, ErrorKind, GrantRef, LeaseStatus, OwnerId, Renewal, Result};
 
+use crate::keyspace::names::{FORCED, LOCK};
 use crate::script::arguments::ScriptArguments;
 use crate::script::reply::Reply;
 use crate::script::source::Script;
 use crate::store::Store;
-
-/// The part of a key's names under which the script of a forced release leaves the owner ids of the holders.
-pub const FORCED: &str = "forced";
-
-/// The part of a key's names that has the holders.
-pub const LOCK: &str = "lock";
 
 impl Store {
     /// Prolongs grants, each only if the server still has its owner under its epoch, and has replicas confirm that where they

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use fred::clients::Client;
-use futures::future::{BoxFuture, join, join_all};
+use futures::future::{BoxFuture, Either, Ready, join, join_all, ready};
 use leasehold_core::{
     Attempt, Cursor, Error, ErrorKind, GrantRef, GroupCommit, LeaseStatus, LockKey, Notifications, Result, Subscription,
 };
@@ -15,8 +15,7 @@ use crate::client::connection::Connection;
 use crate::client::endpoint::Endpoint;
 use crate::client::info::{refuse_a_replica, warn_of_eviction, warn_of_fail_over};
 use crate::client::settings::ConnectionSettings;
-use crate::keyspace::names::{KeyNames, Namespace};
-use crate::leases::LOCK;
+use crate::keyspace::names::{KeyNames, LOCK, Namespace};
 use crate::pubsub::notifications::PubSub;
 use crate::pubsub::subscribers::forced_channel;
 use crate::script::arguments::ScriptArguments;
@@ -25,6 +24,9 @@ use crate::script::function::{ScriptFunction, ScriptFunctions};
 use crate::script::group_commit::Calls;
 use crate::script::reply::Reply;
 use crate::script::source::Script;
+
+/// What replicas confirm, where they are asked.
+pub type Confirmed<'a, T> = Either<Ready<T>, BoxFuture<'a, T>>;
 
 /// One Redis (a server, a Sentinel set or a Cluster) as a backend uses it: scripts, group commit, notifications, and the
 /// names of one namespace. Clones share one connection to each primary, and a second one for notifications, which is made
@@ -265,15 +267,16 @@ impl Store {
     /// # Errors
     /// [`Unavailable`](ErrorKind::Unavailable) when it was given back, [`Indeterminate`](ErrorKind::Indeterminate) when that
     /// failed too, so that the engine goes on giving it back.
-    pub async fn confirm<'a>(
+    pub fn confirm<'a>(
         &'a self,
         grant: &'a GrantRef,
         give_back: impl FnOnce() -> BoxFuture<'a, Result<LeaseStatus>>,
-    ) -> Result<Attempt> {
-        if let Some(confirmation) = self.0.confirmation {
-            confirmation.confirm(&self.0.connection, self.names(&grant.key).part(LOCK), give_back()).await?;
-        }
-        Ok(Attempt::Granted { epoch: grant.epoch })
+    ) -> Confirmed<'a, Result<Attempt>> {
+        let Some(confirmation) = self.0.confirmation else {
+            return Either::Left(ready(Ok(Attempt::Granted { epoch: grant.epoch })));
+        };
+        let name = self.names(&grant.key).part(LOCK);
+        Either::Right(confirmation.confirm(&self.0.connection, name, grant, give_back()))
     }
 
     /// Counts those renewals that enough replicas have, where they are asked. The grants are in the order of `statuses`; each primary
@@ -281,15 +284,15 @@ impl Store {
     ///
     /// A renewal that falls short is [`Unavailable`](ErrorKind::Unavailable): the entry may live longer on the primary, but
     /// its successor would not know.
-    pub async fn confirm_renewals<'a>(
+    pub fn confirm_renewals<'g>(
         &self,
         within: Duration,
-        grants: impl Iterator<Item = &'a GrantRef>,
+        grants: impl Iterator<Item = &'g GrantRef>,
         statuses: Vec<Result<LeaseStatus>>,
-    ) -> Vec<Result<LeaseStatus>> {
-        let Some(confirmation) = self.0.confirmation else { return statuses };
+    ) -> Confirmed<'_, Vec<Result<LeaseStatus>>> {
+        let Some(confirmation) = self.0.confirmation else { return Either::Left(ready(statuses)) };
         let names = grants.map(|grant| self.names(&grant.key).part(LOCK)).collect();
-        confirmation.confirm_renewals(within, &self.0.connection, names, statuses).await
+        Either::Right(confirmation.confirm_renewals(within, &self.0.connection, names, statuses))
     }
 
     /// The error for a reply that is none of a script's own answers: `foreign`, key, type (there is an entry under our name

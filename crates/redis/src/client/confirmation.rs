@@ -4,7 +4,7 @@ use fred::types::Value;
 use fred::types::config::Server;
 use fred::util::redis_keyslot;
 use futures::future::{BoxFuture, join_all};
-use leasehold_core::{Error, ErrorKind, LeaseStatus, Result};
+use leasehold_core::{Attempt, Error, ErrorKind, GrantRef, LeaseStatus, Result};
 
 use crate::client::command::Target;
 use crate::client::connection::Connection;
@@ -40,13 +40,16 @@ impl Confirmation {
         self,
         connection: &'a Connection,
         name: String,
+        grant: &'a GrantRef,
         give_back: BoxFuture<'a, Result<LeaseStatus>>,
-    ) -> BoxFuture<'a, Result<()>> {
+    ) -> BoxFuture<'a, Result<Attempt>> {
         Box::pin(async move {
             let nodes = connection.writers(redis_keyslot(name.as_bytes()));
             let what = "the grant, which was given back,";
             let asked = nodes.into_iter().map(|node| self.shortfall(connection, node, what));
-            let Some(short) = join_all(asked).await.into_iter().flatten().next() else { return Ok(()) };
+            let Some(short) = join_all(asked).await.into_iter().flatten().next() else {
+                return Ok(Attempt::Granted { epoch: grant.epoch });
+            };
             let unknown = |error| Error::new(ErrorKind::Indeterminate, "acquire").caused_by(error);
             Err(give_back.await.map_or_else(unknown, |_| short))
         })

@@ -39,6 +39,12 @@ pub struct KeyNames {
     zeros: u16,
 }
 
+/// The part of a key's names that has the holders.
+pub const LOCK: &str = "lock";
+
+/// The part of a key's names under which the script of a forced release leaves the owner ids of the holders.
+pub const FORCED: &str = "forced";
+
 /// The last part of the name of a counter.
 pub const COUNTER: &str = "epoch";
 
