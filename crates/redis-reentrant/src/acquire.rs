@@ -1,7 +1,8 @@
-use leasehold_core::{Attempt, Claim, Error, ErrorKind, Mode, Result};
+use leasehold_core::{Attempt, Claim, Error, ErrorKind, Mode, Renewal, Result};
 use leasehold_redis::{Lease, NEXT_EPOCH, ScriptArguments, ScriptFunction, encode_metadata, read_epoch};
 
 use crate::release::release;
+use crate::renew::{RENEW, renew_arguments};
 use crate::store::{LOCK, Store, session_id};
 
 /// What the scripts share that look who holds a key.
@@ -31,7 +32,9 @@ pub(crate) async fn try_acquire(store: &Store, id: &str, claim: &Claim) -> Resul
             let lost = || store.redis.refusal(&format!("the entry of {} has lost its token", claim.key));
             let epoch = read_epoch(epoch).ok_or_else(lost)?;
             let grant = claim.grant(Some(epoch));
-            store.redis.confirm(&grant, || Box::pin(release(store, id, &grant))).await
+            let renewals = [Renewal { grant: grant.clone(), ttl: claim.ttl }];
+            let renewal = || (&RENEW, renew_arguments(store, id, &renewals));
+            store.redis.confirm(&grant, renewal, || Box::pin(release(store, id, &grant))).await
         }
         ["busy", left, by] => match (Lease::read(left), session_id(by)) {
             (Some(Lease::Ends(left)), Some(session)) => Ok(Attempt::HeldBy { session, retry_in: Some(left) }),

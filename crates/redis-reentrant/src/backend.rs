@@ -67,7 +67,7 @@ impl Backend for SessionBackend {
     }
 
     fn answers_within(&self) -> Duration {
-        self.store.redis.command_timeout()
+        self.store.redis.answers_within()
     }
 }
 

@@ -7,7 +7,7 @@ use leasehold_redis::{PROLONG, Script, ScriptArguments};
 
 use crate::store::{LOCK, Store, epoch_argument};
 
-static RENEW: Script = Script::new(&[PROLONG, include_str!("lua/renew.lua")]);
+pub(crate) static RENEW: Script = Script::new(&[PROLONG, include_str!("lua/renew.lua")]);
 
 /// Prolongs leases of the session `id`, each only if the session still holds the key in the same epoch.
 pub(crate) async fn renew(store: &Store, id: &str, renewals: &[Renewal], within: Duration) -> Vec<Result<LeaseStatus>> {
@@ -20,7 +20,7 @@ pub(crate) async fn renew(store: &Store, id: &str, renewals: &[Renewal], within:
 }
 
 /// The locks, the session, and the epoch and the lease in ms of each grant.
-fn renew_arguments(store: &Store, id: &str, renewals: &[Renewal]) -> ScriptArguments {
+pub(crate) fn renew_arguments(store: &Store, id: &str, renewals: &[Renewal]) -> ScriptArguments {
     let locks = renewals.iter().map(|renewal| store.redis.names(&renewal.grant.key));
     let arguments = locks.fold(ScriptArguments::default(), |arguments, names| arguments.name(&names, LOCK)).text(id);
     renewals.iter().fold(arguments, |arguments, renewal| {

@@ -5,7 +5,7 @@ use leasehold_redis::{
 };
 
 use crate::release::release;
-use crate::store::{HOLDERS_LUA, LOCK, QUEUE, READERS, SERVE_LUA, Store, word_of};
+use crate::store::{HOLDERS_LUA, LOCK, QUEUE, READERS, RENEW, SERVE_LUA, Store, word_of};
 
 pub(crate) static TRY_ACQUIRE: ScriptFunction = ScriptFunction::new(
     "try_acquire",
@@ -62,5 +62,6 @@ async fn granted(store: &Store, claim: &Claim, reply: &Reply) -> Result<Attempt>
         return Err(store.script_error(&words));
     };
     let grant = claim.grant(Some(epoch));
-    store.confirm(&grant, || Box::pin(release(store, &grant))).await
+    let renewal = || (&RENEW, store.renewal_of(&grant, claim.ttl));
+    store.confirm(&grant, renewal, || Box::pin(release(store, &grant))).await
 }

@@ -8,7 +8,7 @@ use leasehold_core::{
 use leasehold_redis::{NEXT_EPOCH, PROLONG, Script, ScriptFunction};
 
 use crate::admin::{INSPECT, holders};
-use crate::store::{HOLDERS_LUA, Store};
+use crate::store::{HOLDERS_LUA, RENEW, Store};
 use crate::{acquire, admin, release};
 
 pub(crate) const NAME: &str = "redis-rw";
@@ -16,7 +16,6 @@ pub(crate) const NAME: &str = "redis-rw";
 /// What may leave together with that of other keys. In a batch the releases come first: who waits for them may be in it.
 pub(crate) static FUNCTIONS: [&ScriptFunction; 2] = [&release::RELEASE, &acquire::TRY_ACQUIRE];
 
-static RENEW: Script = Script::new(&[NEXT_EPOCH, PROLONG, HOLDERS_LUA, include_str!("lua/renew.lua")]);
 static TAKE_OVER: Script = Script::new(&[NEXT_EPOCH, PROLONG, HOLDERS_LUA, include_str!("lua/take_over.lua")]);
 
 /// The store-level backend of [`RedisRw`](crate::RedisRw): each operation is one script in Redis. Made by
@@ -45,7 +44,7 @@ impl Backend for RedisRwBackend {
     }
 
     async fn take_over(&self, grant: &GrantRef, new_owner: OwnerId, ttl: Duration) -> Result<LeaseStatus> {
-        self.store.take_over(&TAKE_OVER, grant, new_owner, ttl).await
+        self.store.take_over(&TAKE_OVER, &RENEW, grant, new_owner, ttl).await
     }
 
     async fn downgrade(&self, writer: &GrantRef, claim: &Claim) -> Result<Attempt> {
@@ -69,7 +68,7 @@ impl Backend for RedisRwBackend {
     }
 
     fn answers_within(&self) -> Duration {
-        self.store.command_timeout()
+        self.store.answers_within()
     }
 
     async fn close(&self) {

@@ -4,7 +4,7 @@ use leasehold_redis::{
 };
 
 use crate::release::release;
-use crate::store::{ENTRY_LUA, LOCK, QUEUE, Store};
+use crate::store::{ENTRY_LUA, LOCK, QUEUE, RENEW, Store};
 
 pub(crate) static TRY_ACQUIRE: ScriptFunction = ScriptFunction::for_many(
     "try_acquire",
@@ -37,7 +37,8 @@ pub(crate) async fn try_acquire(store: &Store, claim: &Claim) -> Result<Attempt>
             let lost = || store.redis.refusal(&format!("the entry of {} has lost its token", claim.key));
             let epoch = read_epoch(epoch).ok_or_else(lost)?;
             let grant = claim.grant(Some(epoch));
-            store.redis.confirm(&grant, || Box::pin(release(store, &grant))).await
+            let renewal = || (&RENEW, store.redis.renewal_of(&grant, claim.ttl));
+            store.redis.confirm(&grant, renewal, || Box::pin(release(store, &grant))).await
         }
         ["busy", left] => {
             let left = Lease::read(left).and_then(Lease::remaining).ok_or_else(|| store.redis.script_error(&[]))?;

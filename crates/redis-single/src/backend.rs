@@ -5,9 +5,9 @@ use leasehold_core::{
     Attempt, Backend, Capabilities, Capability, Claim, Cursor, GrantRef, Holders, LeaseStatus, LockKey, Notifications,
     OwnerId, Page, Renewal, Result,
 };
-use leasehold_redis::{PROLONG, REWRITE, Script, ScriptFunction};
+use leasehold_redis::{REWRITE, Script, ScriptFunction};
 
-use crate::store::Store;
+use crate::store::{RENEW, Store};
 use crate::{acquire, admin, release};
 
 pub(crate) const NAME: &str = "redis-single";
@@ -15,7 +15,6 @@ pub(crate) const NAME: &str = "redis-single";
 /// What may leave together with that of other keys. In a batch the releases come first: who waits for them may be in it.
 pub(crate) static FUNCTIONS: [&ScriptFunction; 2] = [&release::RELEASE, &acquire::TRY_ACQUIRE];
 
-static RENEW: Script = Script::new(&[PROLONG, include_str!("lua/renew.lua")]);
 static TAKE_OVER: Script = Script::new(&[REWRITE, include_str!("lua/take_over.lua")]);
 
 /// The store-level backend of [`RedisSingle`](crate::RedisSingle): each operation is one script in Redis. Made by
@@ -49,7 +48,7 @@ impl Backend for RedisSingleBackend {
     }
 
     async fn take_over(&self, grant: &GrantRef, new_owner: OwnerId, ttl: Duration) -> Result<LeaseStatus> {
-        self.store.redis.take_over(&TAKE_OVER, grant, new_owner, ttl).await
+        self.store.redis.take_over(&TAKE_OVER, &RENEW, grant, new_owner, ttl).await
     }
 
     async fn inspect(&self, key: &LockKey) -> Result<Holders> {
@@ -69,7 +68,7 @@ impl Backend for RedisSingleBackend {
     }
 
     fn answers_within(&self) -> Duration {
-        self.store.redis.command_timeout()
+        self.store.redis.answers_within()
     }
 
     async fn close(&self) {

@@ -61,13 +61,16 @@ macro_rules! connection_settings {
     };
     (@confirm_replicas) => {
         /// Grants and renews only what so many replicas have within that time, from 1 ms to 10 s; by default none is asked.
+        /// For a renewal the time is a sixteenth of the lease at most: replicas that are farther away than that lose every lock.
         ///
         /// Replication is asynchronous: without this, a fail-over can forget a grant that was just made, and a primary that
         /// is cut off goes on renewing what its successor grants to others. With it neither happens, as long as the replica
         /// that is promoted is one that confirmed: for certain if all do. A grant that falls short is given back, and the
         /// attempt fails with [`Unavailable`](leasehold_core::ErrorKind::Unavailable), which a waiting acquire rides out; a
-        /// renewal that falls short is tried again until the guard's deadline. Each attempt takes one more round trip
-        /// (`WAIT`), and each batch of renewals one to each primary; meanwhile the connection does nothing else.
+        /// renewal that falls short is tried again until the guard's deadline. Each grant takes one more round trip (it is
+        /// renewed, with `WAIT` behind that on the same connection), and each batch of renewals one to each primary. Meanwhile the
+        /// connection does nothing else: attempts at one moment that all fall short add up, and the last of them fail with
+        /// [`Indeterminate`](leasehold_core::ErrorKind::Indeterminate).
         pub fn confirm_replicas(mut self, replicas: u32, within: std::time::Duration) -> Self {
             self.connection.replicas = (replicas, within);
             self

@@ -1,12 +1,11 @@
 //! What renewing, releasing and handing over have in common in backends that know a holder by its random owner id alone.
 
 use std::fmt::Write;
-use std::iter::once;
 use std::ops::Range;
 use std::time::Duration;
 
 use futures::future::{BoxFuture, join_all};
-use leasehold_core::{Error, ErrorKind, GrantRef, LeaseStatus, OwnerId, Renewal, Result};
+use leasehold_core::{GrantRef, LeaseStatus, OwnerId, Renewal, Result};
 
 use crate::keyspace::names::{FORCED, LOCK};
 use crate::script::arguments::ScriptArguments;
@@ -41,6 +40,11 @@ impl Store {
         })
     }
 
+    /// The arguments of the script of [`renew`](Self::renew) for one grant.
+    pub fn renewal_of(&self, grant: &GrantRef, ttl: Duration) -> ScriptArguments {
+        self.renew_arguments(&[Renewal { grant: grant.clone(), ttl }])
+    }
+
     /// The locks, and in one text the owner id, the epoch and the lease in ms of each.
     fn renew_arguments(&self, renewals: &[Renewal]) -> ScriptArguments {
         let (mut arguments, mut grants) = (ScriptArguments::default(), String::new());
@@ -53,16 +57,17 @@ impl Store {
     }
 
     /// Gives a grant to `new_owner` and prolongs it to `ttl`, if the server still has its owner under its epoch, and has replicas
-    /// confirm that where they are asked.
+    /// confirm that by `renew` where they are asked.
     ///
     /// The key of the script is the [`LOCK`]; its arguments are the old owner, the epoch or `-`, the new owner and the lease in ms. It
     /// answers `held`, `gone`, or what [`script_error`](Self::script_error) reads.
     ///
     /// # Errors
-    /// As for [`run_function`](Self::run_function); [`Indeterminate`](ErrorKind::Indeterminate) too where replicas do not confirm.
+    /// As for [`run_function`](Self::run_function); [`Indeterminate`](leasehold_core::ErrorKind::Indeterminate) too where replicas do not confirm.
     pub fn take_over<'a>(
         &'a self,
         script: &'a Script,
+        renew: &'a Script,
         grant: &'a GrantRef,
         new_owner: OwnerId,
         ttl: Duration,
@@ -74,10 +79,11 @@ impl Store {
             let arguments = arguments.text(new_owner.to_hex()).text(ttl.as_millis());
             let reply = self.run(script, 1, arguments, None).await?;
             let status = self.lease_status(&reply, grant).await?;
-            let confirmed = self.confirm_renewals(ttl, once(grant), vec![Ok(status)]).await.pop();
-            // A replica that does not have it would let the old owner go on, or be taken over once more.
-            let unknown = |error| Error::new(ErrorKind::Indeterminate, "attach").caused_by(error);
-            confirmed.unwrap_or(Ok(LeaseStatus::NotHeld)).map_err(unknown)
+            if status == LeaseStatus::Held {
+                let taken = GrantRef { owner: new_owner, ..grant.clone() };
+                self.confirm_owner(renew, self.renewal_of(&taken, ttl)).await?;
+            }
+            Ok(status)
         })
     }
 

@@ -261,8 +261,9 @@ impl Store {
         Box::pin(self.0.connection.get(name))
     }
 
-    /// Lets a grant count. Where replicas are to confirm grants and too few have what this connection wrote, it is given back: a
-    /// fail-over could forget it.
+    /// Lets a grant count. Where replicas are to confirm grants it is renewed, on one connection with the question how many have that,
+    /// and given back if too few do: a fail-over could forget it. The renewal is a script as for [`renew`](Self::renew), with its
+    /// arguments.
     ///
     /// # Errors
     /// [`Unavailable`](ErrorKind::Unavailable) when it was given back, [`Indeterminate`](ErrorKind::Indeterminate) when that
@@ -270,13 +271,38 @@ impl Store {
     pub fn confirm<'a>(
         &'a self,
         grant: &'a GrantRef,
+        renewal: impl FnOnce() -> (&'static Script, ScriptArguments),
         give_back: impl FnOnce() -> BoxFuture<'a, Result<LeaseStatus>>,
     ) -> Confirmed<'a, Result<Attempt>> {
-        let Some(confirmation) = self.0.confirmation else {
-            return Either::Left(ready(Ok(Attempt::Granted { epoch: grant.epoch })));
-        };
-        let name = self.names(&grant.key).part(LOCK);
-        Either::Right(confirmation.confirm(&self.0.connection, name, grant, give_back()))
+        let granted = Attempt::Granted { epoch: grant.epoch };
+        let Some(confirmation) = self.0.confirmation else { return Either::Left(ready(Ok(granted))) };
+        let ((renew, arguments), give_back) = (renewal(), give_back());
+        Either::Right(Box::pin(async move {
+            let what = "the grant, which was given back,";
+            match confirmation.confirm_by_renewal(&self.0.connection, renew, arguments, what).await {
+                Ok(()) => Ok(granted),
+                Err(short) => {
+                    let unknown = |error| Error::new(ErrorKind::Indeterminate, "acquire").caused_by(error);
+                    Err(give_back.await.map_or_else(unknown, |_| short))
+                }
+            }
+        }))
+    }
+
+    /// Confirms that a grant has another owner, as [`confirm`](Self::confirm) does.
+    ///
+    /// # Errors
+    /// [`Indeterminate`](ErrorKind::Indeterminate): a replica that does not have it would let the old owner go on, or be taken over
+    /// once more.
+    pub(crate) async fn confirm_owner(&self, renew: &Script, arguments: ScriptArguments) -> Result<()> {
+        let Some(confirmation) = self.0.confirmation else { return Ok(()) };
+        let confirmed = confirmation.confirm_by_renewal(&self.0.connection, renew, arguments, "the new owner").await;
+        confirmed.map_err(|error| Error::new(ErrorKind::Indeterminate, "attach").caused_by(error))
+    }
+
+    /// How long a step may take, with what replicas may take to confirm it.
+    pub fn answers_within(&self) -> Duration {
+        self.command_timeout() + self.0.confirmation.map(|confirmation| confirmation.within).unwrap_or_default()
     }
 
     /// Counts those renewals that enough replicas have, where they are asked. The grants are in the order of `statuses`; each primary

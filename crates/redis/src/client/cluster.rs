@@ -330,7 +330,7 @@ impl Node {
 
     async fn ask(&self, what: &'static str, within: Duration) -> Result<Value, DriverError> {
         let arguments = vec![Value::from_static_str(what)];
-        let command = Command { name: "CLUSTER", arguments, target: Target::Node(None) };
+        let command = Command { name: "CLUSTER", arguments, target: Target::Node(None), wait: None };
         self.link.send(command, within).await.map_err(|failed| match failed {
             SendError::Sent(error) => error,
             SendError::NotSent(error) => DriverError::new(DriverKind::Canceled, error.to_string()),

@@ -8,6 +8,9 @@ pub(crate) struct Command {
     pub(crate) name: &'static str,
     pub(crate) arguments: Vec<Value>,
     pub(crate) target: Target,
+    /// The arguments of a `WAIT` right behind it, on the connection that answered it: on another one, which may lead to another
+    /// server, it would be about something else. The answer is then a list of both answers.
+    pub(crate) wait: Option<Vec<Value>>,
 }
 
 /// Where a command goes. Means something in a Cluster only.

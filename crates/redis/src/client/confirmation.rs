@@ -4,10 +4,12 @@ use fred::types::Value;
 use fred::types::config::Server;
 use fred::util::redis_keyslot;
 use futures::future::{BoxFuture, join_all};
-use leasehold_core::{Attempt, Error, ErrorKind, GrantRef, LeaseStatus, Result};
+use leasehold_core::{Error, ErrorKind, LeaseStatus, Result};
 
 use crate::client::command::Target;
 use crate::client::connection::Connection;
+use crate::script::arguments::ScriptArguments;
+use crate::script::source::Script;
 
 /// How many replicas must have a grant or a renewal before it counts, and how long they may take.
 ///
@@ -17,7 +19,7 @@ use crate::client::connection::Connection;
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Confirmation {
     replicas: u32,
-    within: Duration,
+    pub(crate) within: Duration,
 }
 
 impl Confirmation {
@@ -35,24 +37,22 @@ impl Confirmation {
         Err(Error::new(ErrorKind::InvalidOptions, "connect").detail(why))
     }
 
-    /// See [`Store::confirm`](crate::Store::confirm).
-    pub(crate) fn confirm<'a>(
+    /// Renews a grant and has replicas confirm that, on one connection: it may lead to another server than the one that granted,
+    /// and that server's replicas know nothing of the grant.
+    pub(crate) async fn confirm_by_renewal(
         self,
-        connection: &'a Connection,
-        name: String,
-        grant: &'a GrantRef,
-        give_back: BoxFuture<'a, Result<LeaseStatus>>,
-    ) -> BoxFuture<'a, Result<Attempt>> {
-        Box::pin(async move {
-            let nodes = connection.writers(redis_keyslot(name.as_bytes()));
-            let what = "the grant, which was given back,";
-            let asked = nodes.into_iter().map(|node| self.shortfall(connection, node, what));
-            let Some(short) = join_all(asked).await.into_iter().flatten().next() else {
-                return Ok(Attempt::Granted { epoch: grant.epoch });
-            };
-            let unknown = |error| Error::new(ErrorKind::Indeterminate, "acquire").caused_by(error);
-            Err(give_back.await.map_or_else(unknown, |_| short))
-        })
+        connection: &Connection,
+        renew: &Script,
+        arguments: ScriptArguments,
+        what: &str,
+    ) -> Result<()> {
+        let limit = self.within.saturating_add(connection.command_timeout());
+        let (renewed, confirmed) = connection.run_and_wait(renew, arguments, self.words(), limit).await?;
+        if renewed.words() != ["held"] {
+            let detail = format!("{what} is not on the server that answers now");
+            return Err(Error::new(ErrorKind::Unavailable, "ask Redis").detail(detail));
+        }
+        self.shortage(confirmed, what).map_or(Ok(()), Err)
     }
 
     /// See [`Store::confirm_renewals`](crate::Store::confirm_renewals).
@@ -88,25 +88,32 @@ impl Confirmation {
     }
 
     async fn shortfall(self, connection: &Connection, node: Option<Server>, what: &str) -> Option<Error> {
-        match connection.wait_for_replicas(node, self.replicas, self.within).await {
-            Ok(confirmed) if confirmed >= u64::from(self.replicas) => None,
-            Ok(confirmed) => Some(Error::new(ErrorKind::Unavailable, "ask Redis").detail(format!(
-                "{confirmed} of {} replicas confirmed {what} within {:?}",
-                self.replicas, self.within
-            ))),
+        match connection.wait_for_replicas(node, self).await {
+            Ok(confirmed) => self.shortage(confirmed, what),
             Err(error) => Some(error),
         }
+    }
+
+    fn shortage(self, confirmed: u64, what: &str) -> Option<Error> {
+        if confirmed >= u64::from(self.replicas) {
+            return None;
+        }
+        let (replicas, within) = (self.replicas, self.within);
+        let detail = format!("{confirmed} of {replicas} replicas confirmed {what} within {within:?}");
+        Some(Error::new(ErrorKind::Unavailable, "ask Redis").detail(detail))
+    }
+
+    /// The arguments of `WAIT`.
+    fn words(self) -> Vec<Value> {
+        [self.replicas.to_string(), self.within.as_millis().to_string()].map(Value::from).to_vec()
     }
 }
 
 impl Connection {
-    /// How many replicas have all that this connection wrote on a node, after waiting until it is `replicas` of them, or
-    /// for `within`. Everything else on the connection waits as long.
-    ///
-    /// The same connection that wrote: on another, Redis counts what *that* one wrote, which is nothing.
-    async fn wait_for_replicas(&self, node: Option<Server>, replicas: u32, within: Duration) -> Result<u64> {
-        let words = [replicas.to_string(), within.as_millis().to_string()].map(Value::from).to_vec();
-        let limit = within.saturating_add(self.command_timeout());
+    /// How many replicas have all that this connection wrote on a node, after waiting until it is enough of them, or for as long as
+    /// they may take. Everything else on the connection waits as long.
+    async fn wait_for_replicas(&self, node: Option<Server>, confirmation: Confirmation) -> Result<u64> {
+        let (words, limit) = (confirmation.words(), confirmation.within.saturating_add(self.command_timeout()));
         let answer = self.send("WAIT", words, Target::Node(node), limit).await;
         answer.map(|count| count.as_u64().unwrap_or(0)).map_err(|failed| self.unanswered(failed))
     }

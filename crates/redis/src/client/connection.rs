@@ -176,11 +176,15 @@ impl Connection {
         target: Target,
         within: Duration,
     ) -> Result<Value, SendError> {
+        self.send_command(Command { name, arguments, target, wait: None }, within).await
+    }
+
+    /// See [`send`](Self::send).
+    pub(crate) async fn send_command(&self, command: Command, within: Duration) -> Result<Value, SendError> {
         if self.0.closed.load(Ordering::Acquire) {
             return Err(SendError::NotSent(Error::new(ErrorKind::Closed, "ask Redis")));
         }
         self.0.home.as_ref().map_or(Ok(()), |home| home.check("ask Redis")).map_err(SendError::NotSent)?;
-        let command = Command { name, arguments, target };
         match &self.0.route {
             Route::One(link) => link.send(command, within).await,
             Route::Sentinels(sentinels) => sentinels.send(command, within).await,

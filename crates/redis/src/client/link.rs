@@ -92,11 +92,16 @@ impl Link {
             Target::Slot(slot) => (ClusterHash::Custom(slot), None),
             Target::Node(node) => (ClusterHash::Random, node),
         };
-        let custom = CustomCommand::new_static(command.name, hash, false);
         // A borrowed client may be one that looks after a whole Cluster.
         let clustered = self.client.is_clustered();
-        let node = node.filter(|_| clustered);
-        let client = self.client.with_options(&self.options(within, node));
+        let options = self.options(within, node.filter(|_| clustered));
+        if let Some(wait) = command.wait {
+            let both = vec![(command.name, command.arguments), ("WAIT", wait)];
+            let answers = self.together(both, &hash, &options).await;
+            return self.told(answers.map(Value::Array), &place);
+        }
+        let custom = CustomCommand::new_static(command.name, hash, false);
+        let client = self.client.with_options(&options);
         let mut redirections = if clustered { REDIRECTIONS } else { 0 };
         let answer = loop {
             if redirections == 0 {
@@ -116,16 +121,29 @@ impl Link {
     pub(crate) async fn send_asking(&self, command: Command, within: Duration) -> Result<Value, SendError> {
         self.ready(within).await.map_err(SendError::NotSent)?;
         let place = self.place().map_err(SendError::NotSent)?;
-        let batch = self.client.pipeline().with_options(&self.options(within, None));
-        let answer = async {
-            let custom = |name| CustomCommand::new_static(name, ClusterHash::Random, false);
-            // It counts for the next command on the connection, so that nothing may come between.
-            batch.custom::<Value, Value>(custom("ASKING"), Vec::new()).await?;
-            batch.custom::<Value, Value>(custom(command.name), command.arguments).await?;
-            batch.last::<Value>().await
-        };
-        let answer = answer.await;
+        let is_confirmed = command.wait.is_some();
+        // It counts for the next command on the connection, so that nothing may come between.
+        let mut commands = vec![("ASKING", Vec::new()), (command.name, command.arguments)];
+        commands.extend(command.wait.map(|wait| ("WAIT", wait)));
+        let answers = self.together(commands, &ClusterHash::Random, &self.options(within, None)).await;
+        let answer = answers.map(|mut answers| {
+            if is_confirmed { Value::Array(answers.split_off(1)) } else { answers.pop().unwrap_or(Value::Null) }
+        });
         self.told(answer, &place)
+    }
+
+    /// Sends commands one right behind the other on one connection. The first one that fails is the answer.
+    async fn together(
+        &self,
+        commands: Vec<(&'static str, Vec<Value>)>,
+        hash: &ClusterHash,
+        options: &Options,
+    ) -> Result<Vec<Value>, DriverError> {
+        let batch = self.client.pipeline().with_options(options);
+        for (name, arguments) in commands {
+            batch.custom::<Value, Value>(CustomCommand::new_static(name, hash.clone(), false), arguments).await?;
+        }
+        batch.all().await
     }
 
     fn told(&self, answer: Result<Value, DriverError>, place: &Place<'_>) -> Result<Value, SendError> {

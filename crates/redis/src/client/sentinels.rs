@@ -252,7 +252,7 @@ impl State {
     async fn reach(&self, named: &Named) -> Result<Link, DriverError> {
         let config = for_server(named.server.clone(), &self.config);
         let link = Link::open(config, self.shown.clone(), self.command_timeout).await?;
-        let role = Command { name: "ROLE", arguments: Vec::new(), target: Target::Node(None) };
+        let role = Command { name: "ROLE", arguments: Vec::new(), target: Target::Node(None), wait: None };
         match link.send(role, driver::CONNECT_TIMEOUT).await {
             Ok(Value::Array(role)) if role.first().is_some_and(|role| role.as_str().as_deref() == Some("master")) => {
                 Ok(link)

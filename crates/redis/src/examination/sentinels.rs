@@ -17,8 +17,12 @@ pub(super) async fn examine(endpoint: &Endpoint) -> Option<Finding> {
     let hidden = secrets::of(config);
     let mut why = String::new();
     for config in configs {
-        let command =
-            Command { name: "SENTINEL", arguments: vec!["MASTER".into(), service.into()], target: Target::Node(None) };
+        let command = Command {
+            name: "SENTINEL",
+            arguments: vec!["MASTER".into(), service.into()],
+            target: Target::Node(None),
+            wait: None,
+        };
         let answer = match Link::open(config, endpoint.to_string(), DEFAULT_COMMAND_TIMEOUT).await {
             Ok(sentinel) => {
                 let answer = sentinel.send(command, DEFAULT_COMMAND_TIMEOUT).await;

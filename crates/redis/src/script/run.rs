@@ -4,7 +4,7 @@ use fred::types::Value;
 use fred::util::redis_keyslot;
 use leasehold_core::Result;
 
-use crate::client::command::{SendError, Target};
+use crate::client::command::{Command, SendError, Target};
 use crate::client::connection::Connection;
 use crate::script::arguments::ScriptArguments;
 use crate::script::reply::Reply;
@@ -40,6 +40,27 @@ impl Connection {
             known => known,
         };
         answer.map(Reply).map_err(|failed| self.unanswered(failed))
+    }
+
+    /// Runs a script on one key with a `WAIT` right behind it, on the same connection: its answer, and how many replicas have what it
+    /// wrote.
+    pub(crate) async fn run_and_wait(
+        &self,
+        script: &Script,
+        arguments: ScriptArguments,
+        wait: Vec<Value>,
+        limit: Duration,
+    ) -> Result<(Reply, u64)> {
+        let encoded = arguments.encode();
+        let key = encoded.iter().next().and_then(|key| key.as_bytes().map(redis_keyslot));
+        let begin = [Value::from(&*script.text().source), Value::from("1")];
+        let arguments = begin.into_iter().chain(encoded.iter()).collect();
+        let target = Target::Slot(key.unwrap_or_default());
+        let command = Command { name: "EVAL", arguments, target, wait: Some(wait) };
+        let answers = self.send_command(command, limit).await.map_err(|failed| self.unanswered(failed))?;
+        let mut answers = answers.into_array().into_iter();
+        let (answer, count) = (answers.next().unwrap_or(Value::Null), answers.next());
+        Ok((Reply(answer), count.and_then(|count| count.as_u64()).unwrap_or(0)))
     }
 
     /// How many locks one script may touch: in a Cluster one, because two are hardly ever in the same slot, and while a

@@ -58,6 +58,10 @@ async fn node(map: &Map, says: Node) -> FakeRedis {
                     _ => format!("*2\r\n{}{}", bulk("heard"), bulk(&own.to_string())),
                 }
             }
+            ["EVAL", _, _, ref keys @ ..] => match serving(redis_keyslot(keys[0].as_bytes())) {
+                port if port != own => format!("-MOVED {} 127.0.0.1:{port}\r\n", redis_keyslot(keys[0].as_bytes())),
+                _ => bulk("held"),
+            },
             ["SCAN", from, ..] => {
                 let name = bulk(&format!("{{leasehold:{own} {from}}}:lock").replace(' ', "%20"));
                 let next = if from == "0" { "7" } else { "0" };
@@ -139,9 +143,10 @@ async fn replicas_are_asked_of_the_node_that_wrote() {
     let settings = ConnectionSettings { replicas: (1, Duration::from_millis(100)), ..ConnectionSettings::default() };
     let store = open_with(&[&one], &settings).await.unwrap();
     let [first, _, last] = keys().map(|key| grant_of(&key));
+    let renewal = |grant| (&stores::ECHO, store.renewal_of(grant, Duration::from_secs(60)));
     let back = || async { Ok(LeaseStatus::Held) }.boxed();
-    assert_eq!(store.confirm(&first, back).await.unwrap(), Attempt::Granted { epoch: first.epoch });
-    assert_eq!(store.confirm(&last, back).await.unwrap_err().kind(), ErrorKind::Unavailable);
+    assert_eq!(store.confirm(&first, || renewal(&first), back).await.unwrap(), Attempt::Granted { epoch: first.epoch });
+    assert_eq!(store.confirm(&last, || renewal(&last), back).await.unwrap_err().kind(), ErrorKind::Unavailable);
     let renewed = (0..3).map(|_| Ok(LeaseStatus::Held)).collect();
     let renewed = store.confirm_renewals(Duration::from_secs(4), [&last, &first, &last].into_iter(), renewed).await;
     let counts: Vec<_> = renewed.iter().map(Result::is_ok).collect();
@@ -171,10 +176,14 @@ async fn a_client_of_the_callers_that_looks_after_a_cluster_is_asked_for_all_nod
         after = next;
     }
     assert_eq!(found.len(), 4);
+    let renewal = |grant| (&stores::ECHO, store.renewal_of(grant, Duration::from_secs(60)));
     let back = || async { Ok(LeaseStatus::Held) }.boxed();
     let grants = [grant_of(&first), grant_of(&last)];
-    assert!(store.confirm(&grants[0], back).await.is_ok());
-    assert_eq!(store.confirm(&grants[1], back).await.unwrap_err().kind(), ErrorKind::Unavailable);
+    assert!(store.confirm(&grants[0], || renewal(&grants[0]), back).await.is_ok());
+    assert_eq!(
+        store.confirm(&grants[1], || renewal(&grants[1]), back).await.unwrap_err().kind(),
+        ErrorKind::Unavailable
+    );
     // Its slots have moved: the client follows.
     map.lock().unwrap()[1].1 = one.port();
     assert_eq!(asked(&store, &last).await.unwrap(), one.port());

@@ -10,7 +10,8 @@ use leasehold_core::{
     Result,
 };
 use leasehold_redis::{
-    ConnectionSettings, Form, LOCK, Needs, Notify, Script, Source, Store, StoreOptions, examine, read_queued,
+    ConnectionSettings, Form, LOCK, Needs, Notify, Script, ScriptArguments, Source, Store, StoreOptions, examine,
+    read_queued,
 };
 use leasehold_testkit::redis::{Recorder, Server, user};
 use leasehold_testkit::{eventually, needs, test};
@@ -36,6 +37,10 @@ async fn replicate(replica: &Server, primary: &Server) {
     replica.ask(&["REPLICAOF", "127.0.0.1", &primary.port().to_string()]).await;
     let in_step = async || replica.ask(&["INFO", "replication"]).await.text().contains("master_link_status:up");
     eventually("it is in step", in_step).await;
+    // What is written reaches it only after its first answer, within a second.
+    primary.ask(&["SET", "written", ""]).await;
+    eventually("it has that", async || replica.ask(&["DBSIZE"]).await.number() == 1).await;
+    primary.ask(&["DEL", "written"]).await;
 }
 
 #[test]
@@ -57,6 +62,7 @@ async fn a_listing_has_pages_and_goes_on_only_where_a_page_ended() {
 #[test]
 async fn a_grant_or_renewal_counts_when_enough_replicas_have_it() {
     static HELD: Script = Script::new(&["return 'held'"]);
+    static GONE: Script = Script::new(&["return 'gone'"]);
     let server = needs("redis-server", Server::start(&["--repl-diskless-sync-delay", "0"]).await);
     let replica = needs("redis-server", Server::start(&[]).await);
     replicate(&replica, &server).await;
@@ -66,16 +72,22 @@ async fn a_grant_or_renewal_counts_when_enough_replicas_have_it() {
     };
     let (none, one, two) = (awaiting(0).await, awaiting(1).await, awaiting(2).await);
     let (held, not_held) = (stores::grant("k"), stores::grant("l"));
+    let given_back = || async { Ok(Held) }.boxed();
     let not_given_back = || async { Err(Error::new(ErrorKind::Unavailable, "release")) }.boxed();
+    let renewed_by = |script| move || (script, ScriptArguments::default().text("k"));
     for store in [&none, &one] {
-        let granted = store.confirm(&held, not_given_back).await.unwrap();
+        let granted = store.confirm(&held, renewed_by(&HELD), not_given_back).await.unwrap();
         assert_eq!(granted, Attempt::Granted { epoch: Some(7) });
     }
-    let short = two.confirm(&held, || async { Ok(Held) }.boxed()).await.unwrap_err();
+    let short = two.confirm(&held, renewed_by(&HELD), given_back).await.unwrap_err();
     assert_eq!(short.kind(), ErrorKind::Unavailable);
     assert!(short.to_string().contains("1 of 2 replicas confirmed the grant"), "{short}");
-    let unknown = two.confirm(&held, not_given_back).await.unwrap_err();
+    let unknown = two.confirm(&held, renewed_by(&HELD), not_given_back).await.unwrap_err();
     assert_eq!(unknown.kind(), ErrorKind::Indeterminate);
+    // The server changed between the grant and the question, and what this one has, its replicas have, too.
+    let elsewhere = one.confirm(&held, renewed_by(&GONE), given_back).await.unwrap_err();
+    assert_eq!(elsewhere.kind(), ErrorKind::Unavailable);
+    assert!(elsewhere.to_string().contains("is not on the server that answers now"), "{elsewhere}");
 
     let renewed = async |store: &Store| {
         let statuses = vec![Ok(Held), Ok(NotHeld)];
@@ -103,9 +115,9 @@ async fn a_grant_or_renewal_counts_when_enough_replicas_have_it() {
     assert_eq!(server.calls("wait").await, waits, "nobody is asked about what is gone");
 
     let lease = Duration::from_secs(60);
-    let in_doubt = two.take_over(&HELD, &held, held.owner, lease).await.unwrap_err();
+    let in_doubt = two.take_over(&HELD, &HELD, &held, held.owner, lease).await.unwrap_err();
     assert_eq!(in_doubt.kind(), ErrorKind::Indeterminate);
-    assert_eq!(one.take_over(&HELD, &held, held.owner, lease).await.unwrap(), Held);
+    assert_eq!(one.take_over(&HELD, &HELD, &held, held.owner, lease).await.unwrap(), Held);
     let renewals = [Renewal { grant: held, ttl: lease }];
     let renewed = two.renew(&HELD, &renewals, lease).await;
     assert_eq!(renewed[0].as_ref().unwrap_err().kind(), ErrorKind::Unavailable);
