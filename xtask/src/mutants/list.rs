@@ -178,7 +178,9 @@ pub(super) const MUTANTS: &[Mutant] = mutants! {
     "redis-single" by "epochs": "a counter is raised by another command than the grant, and too late" in "crates/redis-single/src/lua/try_acquire.lua",
         "fence, 'epoch ' .. number" => "fence, last";
     "redis-single" by "topologies": "what WAIT answers is not looked at, as on another connection" in "crates/redis/src/client/confirmation.rs",
-        "Ok(confirmed) if confirmed >= u64::from(self.replicas) => None" => "Ok(confirmed) if confirmed < u64::MAX => None";
+        "if confirmed >= u64::from(self.replicas)" => "if confirmed < u64::MAX";
+    "redis" by "store": "replicas confirm a grant that their server does not have" in "crates/redis/src/client/confirmation.rs",
+        "if renewed.words() != [\"held\"]" => "if renewed.words().is_empty()";
 
     "redis-reentrant": "sessions do not exclude each other" in REENTRANT_LUA,
         "if owner ~= session or (lost" => "if (lost";
