@@ -53,6 +53,7 @@ impl Connection {
     ) -> Result<(Reply, u64)> {
         let encoded = arguments.encode();
         let key = encoded.iter().next().and_then(|key| key.as_bytes().map(redis_keyslot));
+        // By its source: there is no second try for a server that does not know the digest.
         let begin = [Value::from(&*script.text().source), Value::from("1")];
         let arguments = begin.into_iter().chain(encoded.iter()).collect();
         let target = Target::Slot(key.unwrap_or_default());

@@ -13,7 +13,7 @@ use leasehold_redis::{
     ConnectionSettings, Form, LOCK, Needs, Notify, Script, ScriptArguments, Source, Store, StoreOptions, examine,
     read_queued,
 };
-use leasehold_testkit::redis::{Recorder, Server, user};
+use leasehold_testkit::redis::{FakeRedis, Recorder, Server, user};
 use leasehold_testkit::{eventually, needs, test};
 
 use crate::stores::{self, RELEASES};
@@ -57,6 +57,25 @@ async fn a_listing_has_pages_and_goes_on_only_where_a_page_ended() {
     }
     let error = store.keys(LOCK, "", Some(&Cursor(" 99999999999999999999 0".into()))).await.unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Backend, "the server refuses it");
+}
+
+/// One that waited for the answer before it asks could be on another connection by then, which leads to another server.
+#[test]
+async fn a_grant_is_renewed_and_confirmed_without_a_pause_between() {
+    static RENEW: Script = Script::new(&["return 'held'"]);
+    let says_both_at_the_end = |words: &[&str]| match words[0] {
+        "EVAL" => Some(String::new()),
+        "WAIT" => Some(format!("{}:1\r\n", stores::bulk("held"))),
+        _ => None,
+    };
+    let server = FakeRedis::start(says_both_at_the_end).await;
+    let replicas = (1, Duration::from_millis(300));
+    let asks = ConnectionSettings { replicas, ..ConnectionSettings::default() };
+    let store = stores::open_with(&server.url(), &asks).await.unwrap();
+    let grant = stores::grant("k");
+    let renewal = || (&RENEW, store.renewal_of(&grant, Duration::from_secs(60)));
+    let granted = store.confirm(&grant, renewal, || async { Ok(NotHeld) }.boxed()).await.unwrap();
+    assert_eq!(granted, Attempt::Granted { epoch: grant.epoch });
 }
 
 #[test]
